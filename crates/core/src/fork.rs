@@ -27,6 +27,36 @@ pub fn fork(journal: &Journal, before: Option<MessageId>) -> Vec<(Entry, u64)> {
     copy.entries
 }
 
+/// The journal of what `journal` holds up to a model's message, with these results of its calls in the place of those that they were
+/// given; what it does not name keeps its own. The last turn counts as stopped, so that it can be taken up again. `None`, where they are
+/// not of one message that is shown, or another of its calls has no result.
+pub fn fork_given(journal: &Journal, given: &[ToolResult]) -> Option<Vec<(Entry, u64)>> {
+    let message = given.first()?.call.message;
+    let stored = journal.entry(message)?;
+    let Entry::Assistant(said) = &*stored.entry else { return None };
+    let calls = (0..).zip(said.calls()).map(|(index, _)| CallId { message, index });
+    let results: Vec<ToolResult> = calls
+        .map(|call| given.iter().find(|result| result.call == call).or_else(|| journal.result(call)).cloned())
+        .collect::<Option<_>>()?;
+    let is_one_of_them = |result: &ToolResult| results.iter().any(|one| one.call == result.call);
+    if journal.is_hidden(MessageId(message)) || !given.iter().all(is_one_of_them) {
+        return None;
+    }
+    let mut copy = Copy { journal, cut: message, entries: Vec::new(), places: BTreeMap::new(), turn: None, hidden: Vec::new() };
+    for stored in journal.entries().iter().take_while(|stored| stored.seq < message) {
+        copy.take(stored);
+    }
+    copy.turn.as_ref()?;
+    let saw = copy.place_up_to(said.saw);
+    let place = copy.write(stored, Entry::Assistant(AssistantMessage { saw, ..said.clone() }));
+    let results = results.into_iter().map(|result| ToolResult { call: CallId { message: place, ..result.call }, ..result });
+    copy.entries.extend(results.map(|result| (Entry::Result(result), stored.at_ms)));
+    copy.ends_as(TurnStatus::Cancelled, stored.at_ms);
+    copy.end();
+    copy.hide();
+    Some(copy.entries)
+}
+
 /// A journal while it is copied.
 struct Copy<'a> {
     journal: &'a Journal,

@@ -32,6 +32,7 @@ mod act;
 mod agree;
 mod asking;
 mod beginning;
+mod beside;
 mod branch;
 mod changing;
 mod compacting;

@@ -27,33 +27,35 @@ impl Attached {
     /// Puts what artifacts hold in the place of links to them.
     ///
     /// # Errors
-    /// 422, where one of them is not there for the caller, or a link to one names none; 413 for too many, and where they come to more than a request may bring.
+    /// 422, where one of them is not there for the caller, or a link to one names none, about its number in the content; 413 for too many,
+    /// and where they come to more than a request may bring.
     pub(crate) async fn resolve(state: &ServerState, content: &mut [ContentBlock]) -> Result<Self, ApiError> {
         // A link is small and what it names is large.
         state.engine().admits(content)?;
         let most = state.options().body_limit_bytes;
         let (mut ids, mut bytes) = (Vec::new(), 0_usize);
-        for block in content {
+        for (at, block) in content.iter_mut().enumerate() {
             let ContentBlock::ResourceLink { uri, .. } = block else { continue };
             let Some(id) = named(uri) else {
                 if uri.contains(ROUTE) {
                     let what = format!("`{uri}` names no file; the id of one is `art_` and 32 of the signs 0-9 and a-f");
-                    return Err(ApiError::invalid(what));
+                    return Err(ApiError::invalid(what).about(at.to_string()));
                 }
                 continue;
             };
             let id = id.to_owned();
             let owner = state.caller().user();
-            let artifacts = state.artifacts()?;
+            let artifacts = state.artifacts().map_err(|error| error.about(at.to_string()))?;
             let found = artifacts.artifact(owner, &id).await?;
-            let found = found.ok_or_else(|| ApiError::invalid(format!("there is no file `{id}`; it may have expired")))?;
+            let missing = || ApiError::invalid(format!("there is no file `{id}`; it may have expired")).about(at.to_string());
+            let found = found.ok_or_else(missing)?;
             bytes = bytes.saturating_add(usize::try_from(found.bytes).unwrap_or(usize::MAX));
             if bytes > most {
                 let what =
                     format!("the files of the message are more than {most} bytes together; send them in several messages");
                 return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "attachment_too_large", what));
             }
-            *block = held(&**artifacts, &found).await?;
+            *block = held(&**artifacts, &found).await.map_err(|error| error.about(at.to_string()))?;
             ids.push(id);
         }
         Ok(Self(ids))

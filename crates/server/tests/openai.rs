@@ -25,6 +25,8 @@ mod choosing;
 mod ending;
 #[path = "openai/failing.rs"]
 mod failing;
+#[path = "openai/formed.rs"]
+mod formed;
 #[path = "openai/joining.rs"]
 mod joining;
 #[path = "openai/killed.rs"]
@@ -35,10 +37,14 @@ mod offered;
 mod recalled;
 #[path = "openai/referring.rs"]
 mod referring;
+#[path = "openai/refusing.rs"]
+mod refusing;
 #[path = "openai/retelling.rs"]
 mod retelling;
 #[path = "openai/stopping.rs"]
 mod stopping;
+#[path = "openai/told_later.rs"]
+mod told_later;
 
 /// A server over a store that others may share.
 struct Server {

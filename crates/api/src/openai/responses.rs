@@ -59,6 +59,9 @@ pub struct ResponsesRequest {
     /// `auto` or `disabled`; old messages are summed up when they have to be either way.
     #[serde(default)]
     pub truncation: Option<String>,
+    /// What the response should hold besides, in OpenAI's words; of none of it there is more here.
+    #[serde(default)]
+    pub include: Option<Vec<String>>,
     /// Pairs of the client's; `conversation_id` names the conversation.
     #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
@@ -76,11 +79,14 @@ enum ResponsesInput {
 }
 
 /// How much a reasoning model should think.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, ToSchema)]
 pub struct ResponsesReasoning {
     /// A word.
     #[serde(default)]
     pub effort: Option<String>,
+    /// How thoughts are to be summed up; told again by the response, and else ignored.
+    #[serde(default)]
+    pub summary: Option<Value>,
 }
 
 /// The form of the answer.
@@ -89,6 +95,9 @@ pub struct ResponsesText {
     /// `text`, `json_object` or `json_schema`.
     #[serde(default)]
     pub format: Option<Value>,
+    /// How long the answer is to be; told again by the response, and else ignored.
+    #[serde(default)]
+    pub verbosity: Option<Value>,
 }
 
 /// A response.

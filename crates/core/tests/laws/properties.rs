@@ -9,7 +9,7 @@ use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, CallView, Compacted, Completion, Control, CutOffCause,
     Elicitation, ElicitationId, Elicited, Entry, FinishReason, Journal, MessageId, ModelRef, Outcome, ProviderFailure,
     ProviderFailureKind as Kind, QuestionReason, Ruler, Ruling, Seq, StartRuling, Step, StoredEntry, ToolErrorKind, ToolResult,
-    TurnSettings, TurnStatus, Usage, Verdict, Waits, Wants, check, fork, plan,
+    TurnSettings, TurnStatus, Usage, Verdict, Waits, Wants, check, fork, fork_given, plan,
 };
 
 use crate::told::{
@@ -278,6 +278,31 @@ fn forks_as_it_is_shown(journal: &Journal, before: Option<Seq>) -> Result<(), Te
     Ok(())
 }
 
+/// A copy with other results for the calls of a message ends with them, in a turn that can be taken up again.
+fn forks_with_other_results(journal: &Journal, message: Seq) -> Result<(), TestCaseError> {
+    let Some(Entry::Assistant(said)) = journal.entry(message).map(|stored| &*stored.entry) else { return Ok(()) };
+    let calls = said.calls().zip(0..).map(|(_, index)| CallId { message, index });
+    let given: Vec<ToolResult> = calls.map(|call| ToolResult::of(call, Outcome::Success, "other")).collect();
+    let Some(entries) = fork_given(journal, &given) else {
+        prop_assert!(given.is_empty() || journal.is_hidden(MessageId(message)));
+        return Ok(());
+    };
+    let copied = entries.into_iter().zip(1..);
+    let copied = copied.map(|((entry, at_ms), place)| StoredEntry { seq: seq(place), at_ms, entry: Arc::new(entry) });
+    let copy = Journal::replay(copied);
+    prop_assert!(copy.is_ok(), "{:?}", copy);
+    let Ok(copy) = copy else { return Ok(()) };
+    prop_assert_eq!(copy.turn().and_then(|turn| turn.ended()), Some(&TurnStatus::Cancelled));
+    well_formed(&copy)?;
+    let history = prompt::history(&copy);
+    let results = history.iter().rev().find_map(|message| match message {
+        PromptMessage::Results(results) => Some(results.iter().map(|result| &result.result.content).collect::<Vec<_>>()),
+        _ => None,
+    });
+    prop_assert_eq!(results, Some(given.iter().map(|result| &result.content).collect()));
+    Ok(())
+}
+
 /// What the machine says next can be done: the entries for it fit.
 fn step_fits(told: &Told, slots: usize) -> Result<(), TestCaseError> {
     let Some(turn) = told.journal.turn() else { return Ok(()) };
@@ -325,6 +350,9 @@ proptest! {
         }
         for cut in 0..=told.journal.entries().len() {
             forks_as_it_is_shown(&told.journal, Seq::new(cut as u64))?;
+        }
+        for stored in told.journal.entries() {
+            forks_with_other_results(&told.journal, stored.seq)?;
         }
         let replayed = Journal::replay(told.journal.entries().iter().cloned());
         prop_assert_eq!(replayed, Ok(told.journal));

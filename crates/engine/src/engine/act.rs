@@ -34,6 +34,7 @@ use message::Kept;
 pub use message::{NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
+pub(super) use results::result;
 use results::results;
 use say::say;
 pub(super) use say::title_of;

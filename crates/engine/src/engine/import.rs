@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{ConversationId, Entry, IdError, Journal, MessageId, Seq, StoredEntry, fork};
+use turnwright_core::{ConversationId, Entry, IdError, Journal, MessageId, Seq, StoredEntry, ToolResult, fork, fork_given};
 
-use super::{Conversation, Engine, NewConversation, act, new_id, record};
+use super::{ClientResult, Conversation, Engine, NewConversation, act, new_id, record};
 use crate::artifacts::held_by;
 use crate::live::From;
 use crate::registry::live_of;
@@ -77,7 +77,38 @@ impl Engine {
         {
             return Err(EngineError::Invalid { what: format!("`{message}` is no message of conversation `{id}`") });
         }
-        let (entries, times_ms) = fork(&journal, before).into_iter().map(|(entry, at_ms)| (entry, Some(at_ms))).unzip();
+        self.fork_of(conversation, fork(&journal, before), new).await
+    }
+
+    /// Creates a conversation that begins as another does up to a model's message, with these results of its client's calls in the
+    /// place of those that they were given there. Its last turn can be taken up again.
+    ///
+    /// # Errors
+    /// As [`Engine::fork`]; [`EngineError::Invalid`] where the calls are not of one message that is shown.
+    pub async fn fork_given(
+        &self,
+        id: &ConversationId,
+        given: &[ClientResult],
+        new: NewConversation,
+    ) -> Result<Conversation, EngineError> {
+        self.limits().admit_chosen(new.title.as_deref(), &new.overlay)?;
+        let conversation = self.conversation(id).await?;
+        let given: Vec<ToolResult> = given.iter().map(act::result).collect();
+        let entries = self.look(id, |journal| fork_given(journal, &given)).await?;
+        let entries = entries.ok_or_else(|| EngineError::Invalid {
+            what: format!("the results are not of calls of one message of conversation `{id}`"),
+        })?;
+        self.fork_of(conversation, entries, new).await
+    }
+
+    /// Creates a conversation with these entries, each with its time in milliseconds since 1970 UTC, which come of another.
+    async fn fork_of(
+        &self,
+        conversation: Conversation,
+        entries: Vec<(Entry, u64)>,
+        new: NewConversation,
+    ) -> Result<Conversation, EngineError> {
+        let (entries, times_ms) = entries.into_iter().map(|(entry, at_ms)| (entry, Some(at_ms))).unzip();
         let title = new.title.or(conversation.title);
         let overlay = match self.must_not_decide(&conversation.overlay).await {
             Ok(()) => conversation.overlay,

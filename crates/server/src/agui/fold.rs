@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::openai::chunk::json as write_json;
 use crate::openai::error::failure_of;
 use crate::openai::ids;
-use crate::openai::responses::request_id;
+use crate::openai::ids::request_id;
 use crate::openai::telling::Tells;
 use crate::openai::track::{Asked, Call, End, Part, Track};
 use crate::stopping::{TOLD, is_stop};

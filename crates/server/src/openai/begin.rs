@@ -4,23 +4,25 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnwright_core::{
-    CallId, ContentBlock, ConversationId, Entry, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
+    CallId, ContentBlock, ConversationId, Entry, IdError, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
 };
 use turnwright_engine::{
-    Choice, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError, WholeJournal,
+    Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
+    WholeJournal,
 };
 use turnwright_host::import;
 
 use super::again::{Again, Came, taken_up};
-use super::given::{self, given, goes_on};
-use super::history::{History, mark};
+use super::given::{self, GivenBefore, given, goes_on};
+use super::history::{History, Item, Said, mark};
+use super::ids::read_request;
 use super::known::Fingerprint;
 use super::recalled;
 use super::referred;
 use super::responses::object::{offered_to, part_after, turn_of};
-use super::responses::read_request;
 use super::responses::stored::continued;
 use super::track::Part;
 use super::written;
@@ -30,6 +32,9 @@ use crate::state::ServerState;
 
 /// The header that names a conversation, in requests and answers.
 pub(crate) const CONVERSATION_HEADER: &str = "x-turnwright-conversation";
+
+/// The field that does.
+const IN_METADATA: &str = "metadata.conversation_id";
 
 /// What a request asks for.
 #[derive(Debug)]
@@ -60,19 +65,42 @@ pub(crate) struct Begun {
 ///
 /// # Errors
 /// 400, where it is no name.
-pub(crate) fn named(
-    headers: &HeaderMap,
-    metadata: Option<&serde_json::Map<String, serde_json::Value>>,
-) -> Result<Option<ConversationId>, ApiError> {
+pub(crate) fn named(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<Option<ConversationId>, ApiError> {
     let header = headers.get(CONVERSATION_HEADER).map(|value| value.to_str().unwrap_or("(not text)"));
-    let field = metadata.and_then(|metadata| metadata.get("conversation_id")?.as_str());
-    Ok(header.or(field).map(str::parse).transpose()?)
+    let field = metadata.and_then(|metadata| metadata.get("conversation_id")).filter(|field| !field.is_null());
+    let name = match (header, field) {
+        (Some(header), _) => Some(header),
+        (None, Some(Value::String(name))) => Some(name.as_str()),
+        (None, Some(other)) => {
+            let what = format!("`{IN_METADATA}` is {other}, it must be the name of a conversation");
+            return Err(ApiError::invalid(what).about(IN_METADATA));
+        }
+        (None, None) => None,
+    };
+    let about = if header.is_some() { CONVERSATION_HEADER } else { IN_METADATA };
+    name.map(str::parse).transpose().map_err(|error: IdError| ApiError::from(error).about(about))
+}
+
+/// A refusal that is about no field, where it is about the conversation that a header or the metadata names.
+pub(crate) fn about_named(error: ApiError, headers: &HeaderMap) -> ApiError {
+    if error.param().is_some() || !matches!(error.code(), "not_found" | "exists" | "turn_open") {
+        return error;
+    }
+    error.about(if headers.contains_key(CONVERSATION_HEADER) { CONVERSATION_HEADER } else { IN_METADATA })
 }
 
 /// Stores what the request says and starts, or goes on with, its turn.
 pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
     let mut users = ask.history.users();
-    let attached = Attached::resolve(state, &mut users).await?;
+    if users.iter().all(|block| matches!(block, ContentBlock::Text { text, .. } if text.is_empty())) {
+        // No model takes it.
+        users.clear();
+    }
+    let placed = |error: ApiError| {
+        let place = error.param().and_then(|part| ask.history.place_of(part.parse().ok()?));
+        place.into_iter().fold(error, ApiError::about)
+    };
+    let attached = Attached::resolve(state, &mut users).await.map_err(placed)?;
     let again = ask.again.clone();
     let begun = begin_with(state, ask, users).await?;
     if let Some(again) = again {
@@ -88,8 +116,7 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     let before = history.clone();
     mark(&mut history, &ask.history.fresh);
     if users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none() {
-        let what = "the last message must be a user's, or the result of a tool";
-        return Err(ApiError::invalid(what).about("messages"));
+        return Err(says_nothing(&ask.history));
     }
     let again = ask.again.clone();
     let has_key = ask.idempotency.is_some();
@@ -112,12 +139,13 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         return begun(state, conversation, part, history).await;
     }
     if let Some(previous) = &ask.previous {
-        if users.is_empty()
-            && let Some((conversation, calls)) = given::before(state, &ask, previous).await?
-        {
-            return after_calls(state, conversation, calls, None, history).await;
+        match given::before(state, &ask, previous).await? {
+            Some(GivenBefore::Same(conversation, calls)) if users.is_empty() => {
+                return after_calls(state, conversation, calls, None, history).await;
+            }
+            Some(GivenBefore::Other(of, results)) => return give_otherwise(state, (&of, &results), &ask, users, history).await,
+            Some(GivenBefore::Same(..)) | None => ask.conversation = Some(continued(state, previous).await?),
         }
-        ask.conversation = Some(continued(state, previous).await?);
     }
     if let Some(begun) = decide(state, &ask, users.clone(), &history).await? {
         return Ok(begun);
@@ -163,11 +191,9 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     {
         return say(state, Place::There(conversation), &ask, users, history).await;
     }
-    let conversation = match (&ask.conversation, &ask.idempotency) {
-        (Some(named), _) => named.clone(),
-        // The same request that comes again finds what the first one made.
-        (None, Some((key, _))) => of_key(state.engine().user(), key)?,
-        (None, None) => Engine::new_id()?,
+    let conversation = match &ask.conversation {
+        Some(named) => named.clone(),
+        None => new_name(state, &ask)?,
     };
     if ask.history.before_users().next().is_some() {
         if let Some((at, call)) = &ask.history.lone {
@@ -182,6 +208,14 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         return say(state, Place::There(conversation), &ask, users, history).await;
     }
     say(state, Place::New(conversation), &ask, users, history).await
+}
+
+fn says_nothing(history: &History) -> ApiError {
+    let what = match history.fresh.last() {
+        Some(Item { said: Said::User(_), .. }) => "the user's message is empty; say something",
+        _ => "the last message must be a user's, or the result of a tool",
+    };
+    ApiError::invalid(what).about("messages")
 }
 
 /// Where something is said.
@@ -225,11 +259,14 @@ async fn begun_before(
         Some((call, conversation.or_else(|| ask.conversation.clone())?, Some(is_approved)))
     });
     let (of, results) = given(ask).unzip();
-    let results = results.into_iter().flatten().filter_map(|result| Some((result.call, of.clone()?, None)));
-    let calls: Vec<(CallId, ConversationId, Option<bool>)> = answered.chain(results).collect();
+    let results: Vec<ClientResult> = results.into_iter().flatten().collect();
+    let gave = results.iter().filter_map(|result| Some((result.call, of.clone()?, None)));
+    let calls: Vec<(CallId, ConversationId, Option<bool>)> = answered.chain(gave).collect();
     let Some((_, conversation, _)) = calls.first() else { return Ok(None) };
     let is_there = |journal: &Journal, call: CallId, is_approved: Option<bool>| match is_approved {
-        None => journal.result(call).is_some(),
+        None => journal.result(call).is_some_and(|there| {
+            results.iter().any(|result| result.call == call && given::is_same(&result.content, &there.content))
+        }),
         Some(is_approved) => journal.entries().iter().any(|stored| match &*stored.entry {
             Entry::Decision(made) => made.call == call && made.verdict.lets_run() == is_approved,
             _ => false,
@@ -512,6 +549,38 @@ async fn take_up(
     }
     let sent = state.engine().retry_once(&conversation, ask.overlay.clone(), ask.idempotency.clone()).await?;
     begun(state, conversation, Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() }, history).await
+}
+
+/// Calls that were given results are given others in a conversation of its own, which is the same up to there; the first keeps its own.
+async fn give_otherwise(
+    state: &ServerState,
+    (of, results): (&ConversationId, &[ClientResult]),
+    ask: &Ask,
+    users: Vec<ContentBlock>,
+    history: Fingerprint,
+) -> Result<Begun, ApiError> {
+    let conversation = new_name(state, ask)?;
+    let new = NewConversation { id: Some(conversation.clone()), ..NewConversation::default() };
+    match state.engine().fork_given(of, results, new).await {
+        Ok(_) => {}
+        // The same request came before, and what it began is found by its key.
+        Err(EngineError::Exists { .. } | EngineError::Store(StoreError::Exists { .. })) if ask.idempotency.is_some() => {}
+        Err(error @ EngineError::Invalid { .. }) => return Err(ApiError::from(error).about("messages")),
+        Err(error) => return Err(error.into()),
+    }
+    if users.is_empty() {
+        return take_up(state, conversation, ask, None, history).await;
+    }
+    say(state, Place::There(conversation), ask, users, history).await
+}
+
+/// The name of the conversation that a request makes.
+fn new_name(state: &ServerState, ask: &Ask) -> Result<ConversationId, ApiError> {
+    match &ask.idempotency {
+        // The same request that comes again finds what the first one made.
+        Some((key, _)) => of_key(state.engine().user(), key),
+        None => Ok(Engine::new_id()?),
+    }
 }
 
 /// The conversation that a request with this key makes.

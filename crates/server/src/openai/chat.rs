@@ -155,11 +155,15 @@ impl ChatFold {
             self.speak(0, &message.text(), out);
         }
         let text = self.whole_text(message, out);
-        if text.is_empty() {
+        if self.holds() && has_calls {
+            // What ends the text ends nothing here.
+            let text = message.text();
+            if !text.is_empty() {
+                self.tell(Field::Reasoning, &text, out);
+            }
             return;
         }
-        if self.holds() && has_calls {
-            self.tell(Field::Reasoning, &text, out);
+        if text.is_empty() {
             return;
         }
         self.paragraph();
@@ -264,8 +268,12 @@ impl ChatFold {
         self.has_text = true;
     }
 
-    /// Text that is no model's.
+    /// Text that is no model's, and has no form.
     fn note(&mut self, text: &str, out: &mut Vec<u8>) {
+        if self.asked.has_form {
+            self.tell(Field::Reasoning, text, out);
+            return;
+        }
         if self.speaking.is_some() {
             self.tell(Field::Content, "\n\n", out);
         }

@@ -1,10 +1,11 @@
 //! Results of a client's tools that a request brings: whose calls they answer, and whether these wait for them.
 
-use turnwright_core::{CallId, ContentBlock, ConversationId, Journal, QuestionReason, text_of};
+use turnwright_core::{CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, text_of};
 use turnwright_engine::{ClientResult, Engine, EngineError};
 
 use super::begin::Ask;
 use super::ids;
+use super::responses::object::messages;
 use super::responses::stored::found;
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -58,37 +59,63 @@ pub(crate) async fn goes_on(
     }
 }
 
-/// The calls that a request answers again which goes on from an older response, where they were given the same before: what came of
-/// that is its answer. `None` where it says something else.
+/// What a request says of calls that were given results before.
+#[derive(Debug)]
+pub(crate) enum GivenBefore {
+    /// The same.
+    Same(ConversationId, Vec<CallId>),
+    /// Something else, of which another conversation comes.
+    Other(ConversationId, Vec<ClientResult>),
+}
+
+/// What a request that goes on from an older response than the newest says of its calls, which were given results before; `None` where not
+/// all of them were, and where that is seen by what the request goes on with.
 ///
 /// # Errors
-/// 400, where they were given something else; 404, where there is no such response.
-pub(crate) async fn before(
-    state: &ServerState,
-    ask: &Ask,
-    previous: &str,
-) -> Result<Option<(ConversationId, Vec<CallId>)>, ApiError> {
+/// 404, where there is no such response; 400, where it brings other results for calls that the response does not hold.
+pub(crate) async fn before(state: &ServerState, ask: &Ask, previous: &str) -> Result<Option<GivenBefore>, ApiError> {
     let Some((conversation, results)) = given(ask) else { return Ok(None) };
-    let (of, _) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
+    let (of, part) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
     if of != conversation {
         return Ok(None);
     }
     let look = |journal: &Journal| {
         let newest = journal.turn()?.id();
-        let known = results.iter().map(|result| {
-            let known = journal.result(result.call).filter(|_| result.call.message < newest.0)?;
-            Some(text_of(&known.content) == text_of(&result.content))
-        });
-        known.collect::<Option<Vec<bool>>>()
+        let is_older = results.iter().all(|result| result.call.message < newest.0);
+        if !results.iter().all(|result| was_clients(journal, result.call)) {
+            return None;
+        }
+        let known = results.iter().map(|result| Some(is_same(&journal.result(result.call)?.content, &result.content)));
+        let are_same = known.collect::<Option<Vec<bool>>>()?.into_iter().all(|is_same| is_same);
+        let told = messages(journal, &part);
+        let is_told = results.iter().all(|result| told.contains(&MessageId(result.call.message)));
+        if are_same { is_older.then_some(Ok(true)) } else { Some(is_told.then_some(false).ok_or(())) }
     };
     match state.engine().look(&conversation, look).await? {
         None => Ok(None),
-        Some(are_same) if are_same.iter().all(|same| *same) => {
-            Ok(Some((conversation, results.iter().map(|result| result.call).collect())))
-        }
-        Some(_) => {
-            let what = "brings another result of a call than it was given, and more was said since; fork the conversation to go on otherwise";
-            Err(ApiError::invalid(format!("the request {what}")).about("messages"))
+        Some(Ok(true)) => Ok(Some(GivenBefore::Same(conversation, results.iter().map(|result| result.call).collect()))),
+        Some(Ok(false)) => Ok(Some(GivenBefore::Other(conversation, results))),
+        Some(Err(())) => {
+            let what = format!("the request brings other results than were given, of calls that `{previous}` does not hold");
+            Err(ApiError::invalid(what).about("messages"))
         }
     }
+}
+
+/// Whether a call waited for its client.
+fn was_clients(journal: &Journal, call: CallId) -> bool {
+    let after = journal.entries().iter().rev().take_while(|stored| stored.seq > call.message);
+    after
+        .filter_map(|stored| match &*stored.entry {
+            Entry::Question(question) => Some(question),
+            _ => None,
+        })
+        .any(|question| question.call == call && question.reason == QuestionReason::ClientTool)
+}
+
+/// Whether two results say the same.
+pub(crate) fn is_same(one: &[ContentBlock], other: &[ContentBlock]) -> bool {
+    let is_text = |block: &&ContentBlock| matches!(block, ContentBlock::Text { .. });
+    let rest = |content: &[ContentBlock]| content.iter().filter(|block| !is_text(block)).cloned().collect::<Vec<_>>();
+    text_of(one) == text_of(other) && rest(one) == rest(other)
 }

@@ -57,6 +57,8 @@ pub(crate) struct History {
     pub(crate) before: Vec<Item>,
     /// What came since.
     pub(crate) fresh: Vec<Item>,
+    /// The place of each of those in the request.
+    pub(crate) places: Vec<usize>,
     /// The first result, by its place in the request, whose call no answer before it holds.
     pub(crate) lone: Option<(usize, String)>,
 }
@@ -67,14 +69,18 @@ impl History {
         let mut history = Self::default();
         let mut system = Vec::new();
         history.lone = lone(&items);
-        for item in items {
+        for (at, item) in items.into_iter().enumerate() {
             match item.said {
                 Said::System(text) => system.push(text),
                 Said::Answer { .. } | Said::Reference { .. } => {
                     history.before.append(&mut history.fresh);
                     history.before.push(item);
+                    history.places.clear();
                 }
-                Said::User(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => history.fresh.push(item),
+                Said::User(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => {
+                    history.fresh.push(item);
+                    history.places.push(at);
+                }
             }
         }
         history.system = (!system.is_empty()).then(|| system.join("\n\n"));
@@ -94,6 +100,18 @@ impl History {
             | Said::Echo => None,
         });
         said.flatten().collect()
+    }
+
+    /// Where a part of that stands in the request, of Chat Completions.
+    pub(crate) fn place_of(&self, mut part: usize) -> Option<String> {
+        for (item, at) in self.fresh.iter().zip(&self.places).skip(self.first_user()) {
+            let Said::User(content) = &item.said else { continue };
+            if part < content.len() {
+                return Some(format!("messages[{at}].content[{part}]"));
+            }
+            part = part.saturating_sub(content.len());
+        }
+        None
     }
 
     /// What comes before that.
@@ -304,7 +322,7 @@ fn as_sent(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
         Some("refusal") => Ok(ContentBlock::text(text(part, "refusal").unwrap_or_default())),
         Some("image_url" | "input_image") => {
             if let Some(id) = text(part, "file_id") {
-                return link(&id).ok_or_else(|| wrong("names no file that was uploaded here"));
+                return link(&id).ok_or_else(|| no_file(&format!("{place}.file_id"), &id));
             }
             let url = part.get("image_url").and_then(|url| url.as_str().or_else(|| url.get("url")?.as_str()));
             let (mime_type, data) = url.and_then(bytes_in).ok_or_else(|| {
@@ -318,9 +336,11 @@ fn as_sent(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
             Ok(ContentBlock::Audio { data, mime_type: format!("audio/{}", text(audio, "format").unwrap_or("wav".to_owned())) })
         }
         Some("file" | "input_file") => {
-            let file = part.get("file").unwrap_or(part);
+            let inner = part.get("file");
+            let file = inner.unwrap_or(part);
             if let Some(id) = text(file, "file_id") {
-                return link(&id).ok_or_else(|| wrong("names no file that was uploaded here"));
+                let inner = if inner.is_some() { ".file" } else { "" };
+                return link(&id).ok_or_else(|| no_file(&format!("{place}{inner}.file_id"), &id));
             }
             let name = text(file, "filename").unwrap_or_else(|| "file".to_owned());
             let (mime_type, blob) = text(file, "file_data").as_deref().and_then(bytes_in).ok_or_else(|| {
@@ -333,6 +353,13 @@ fn as_sent(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
         Some(kind) => Err(wrong(&format!("is of type `{kind}`, which is not known here"))),
         None => Err(wrong("has no `type`")),
     }
+}
+
+fn no_file(place: &str, id: &str) -> ApiError {
+    let id: String = id.chars().take(200).collect();
+    let what =
+        format!("`{place}` is `{id}`, which names no file that was uploaded here; POST /api/v1/artifacts gives the names");
+    ApiError::invalid(what).about(place)
 }
 
 /// A file that was uploaded here.

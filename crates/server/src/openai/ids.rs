@@ -33,6 +33,16 @@ pub(crate) fn read_call(text: &str) -> Option<(CallId, Option<ConversationId>)> 
     }
 }
 
+/// The name of the question about a call.
+pub(crate) fn request_id(conversation: &ConversationId, call: CallId) -> String {
+    call_id(conversation, call).replacen("call_", "mcpr_", 1)
+}
+
+/// The call that a question is about, with its conversation where the name holds it.
+pub(crate) fn read_request(id: &str) -> Option<(CallId, Option<ConversationId>)> {
+    read_call(&format!("call_{}", id.strip_prefix("mcpr_")?))
+}
+
 /// What the names of a response's items begin with.
 const ITEMS: [&str; 4] = ["msg_", "rs_", "fc_", "mcp_"];
 

@@ -82,9 +82,15 @@ fn of_journal(journal: &Journal) -> Option<(Vec<Exchange>, TurnId)> {
         return None;
     }
     let mut exchanges = Exchanges::default();
+    let mut has_form = false;
     for stored in journal.entries() {
         match &*stored.entry {
-            Entry::User(message) => exchanges.said(&message.content)?,
+            Entry::User(message) => {
+                has_form = message.settings.output.is_some();
+                exchanges.said(&message.content)?;
+            }
+            // It was told as what the model thinks.
+            Entry::Assistant(message) if has_form && message.calls().next().is_some() => exchanges.answered(""),
             Entry::Assistant(message) => exchanges.answered(&message.text()),
             Entry::Control(Control::Hidden { .. } | Control::Retried { .. }) => return None,
             _ => {}

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_api::openai::{Extras, InputTokens, OutputTokens, ResponsesUsage, WireResponse};
-use turnwright_core::{CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition, Usage};
+use turnwright_api::openai::{Extras, WireResponse};
+use turnwright_core::{AssistantMessage, CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition};
 use turnwright_engine::Event;
 
 use super::chunk::json as write_json;
@@ -16,6 +16,7 @@ use crate::stopping::is_stop;
 use remembered::Remembered;
 use texts::{Close, Kind, at_first_part, item, part, part_event};
 
+pub(crate) mod kept;
 pub(crate) mod object;
 pub(crate) mod remembered;
 pub(crate) mod stored;
@@ -46,6 +47,8 @@ pub(crate) struct ResponseFold {
     track: Track,
     form: Form,
     object: WireResponse,
+    /// Whether a form was asked for, which the text is to have for a program.
+    has_form: bool,
     /// The number of the next event. Each byte of a text has one, so that a text has the same numbers in whatever pieces it
     /// comes: whoever comes back after one is told what follows it, also where the pieces are others then.
     sequence: u64,
@@ -86,10 +89,12 @@ impl ResponseFold {
         object: WireResponse,
         form: Form,
     ) -> Self {
+        let kind = object.text.pointer("/format/type").and_then(Value::as_str);
         Self {
             conversation,
             track: Track::new(part, offered),
             form,
+            has_form: kind.is_some_and(|kind| kind != "text"),
             object,
             sequence: 0,
             seen: None,
@@ -139,7 +144,7 @@ impl ResponseFold {
             output: self.output.iter().flatten().cloned().collect(),
             error,
             incomplete_details: details.map(|reason| json!({"reason": reason})),
-            usage: self.track.known_usage().filter(|_| is_over).map(usage),
+            usage: self.track.known_usage().filter(|_| is_over).map(object::usage),
             turnwright: Extras {
                 is_stopping: self.is_stopping && !is_over,
                 status: self.track.status().map(str::to_owned),
@@ -147,6 +152,11 @@ impl ResponseFold {
             },
             ..self.object.clone()
         }
+    }
+
+    /// The number of its last event, once all were told.
+    pub(crate) fn last_number(&self) -> Option<u64> {
+        self.track.is_told.then(|| self.sequence.saturating_sub(1))
     }
 
     /// What went wrong with its turn, where that failed.
@@ -222,6 +232,20 @@ impl ResponseFold {
 
     fn item_id(&self, prefix: &str) -> String {
         ids::item_id(prefix, &self.conversation, self.track.part.after, self.output.len())
+    }
+
+    /// Whether a text is told once it is whole: what the model says beside its calls has no form, and is told as what it thinks.
+    fn holds(&self) -> bool {
+        self.has_form && !self.track.offered.is_empty()
+    }
+
+    /// A message is whole whose text was held.
+    fn said(&mut self, message: &AssistantMessage, out: &mut Vec<u8>) {
+        let text = message.text();
+        if !text.is_empty() {
+            let kind = if message.calls().next().is_some() { Kind::Reasoning } else { Kind::Text };
+            self.grow(kind, u32::MAX, &text, out);
+        }
     }
 
     /// More of a text.
@@ -326,10 +350,10 @@ impl ResponseFold {
         self.tell(out, "error", &json!({"code": "told_anew", "message": message, "param": "starting_after"}));
     }
 
-    /// A message of ours.
+    /// A message of ours, which has no form.
     fn note(&mut self, text: &str, out: &mut Vec<u8>) {
         self.messages = self.messages.saturating_add(1);
-        self.grow(Kind::Text, 0, text, out);
+        self.grow(if self.has_form { Kind::Reasoning } else { Kind::Text }, 0, text, out);
         self.close(Close::Whole, out);
     }
 
@@ -416,7 +440,7 @@ impl ResponseFold {
         let (server, tool) = self.server_and_tool(&call.name);
         // Only calls about which a person was asked go on in an answer of their own.
         let was_asked = self.track.part.calls.iter().any(|before| before.id == call.id && before.waits.is_some());
-        let request = was_asked.then(|| request_id(&self.conversation, call.id));
+        let request = was_asked.then(|| ids::request_id(&self.conversation, call.id));
         json!({"id": id, "type": "mcp_call", "server_label": server, "name": tool, "arguments": arguments, "output": null,
                "error": null, "status": status, "approval_request_id": request})
     }
@@ -462,32 +486,6 @@ fn write_event(out: &mut Vec<u8>, kind: &str, number: u64, fields: &Value) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// The name of the question about a call.
-pub(crate) fn request_id(conversation: &ConversationId, call: CallId) -> String {
-    ids::call_id(conversation, call).replacen("call_", "mcpr_", 1)
-}
-
-/// The call that a question is about, with its conversation where the name holds it.
-pub(crate) fn read_request(id: &str) -> Option<(CallId, Option<ConversationId>)> {
-    ids::read_call(&format!("call_{}", id.strip_prefix("mcpr_")?))
-}
-
-/// Tokens as this API tells them.
-fn usage(usage: Usage) -> ResponsesUsage {
-    let input_tokens = usage.input_tokens.unwrap_or(0);
-    let output_tokens = usage.output_tokens.unwrap_or(0);
-    ResponsesUsage {
-        input_tokens,
-        input_tokens_details: InputTokens {
-            cached_tokens: usage.cached_input_tokens.unwrap_or(0),
-            cache_write_tokens: usage.cache_write_tokens.unwrap_or(0),
-        },
-        output_tokens,
-        output_tokens_details: OutputTokens { reasoning_tokens: usage.reasoning_tokens.unwrap_or(0) },
-        total_tokens: input_tokens.saturating_add(output_tokens),
-    }
-}
-
 impl Tells for ResponseFold {
     fn track(&mut self) -> &mut Track {
         &mut self.track
@@ -511,6 +509,7 @@ impl Tells for ResponseFold {
                 self.in_flight_from = Some(self.output.len());
                 self.messages = self.messages.saturating_add(1);
             }
+            Event::TextDelta { .. } if self.holds() => {}
             Event::TextDelta { block, text, .. } => self.grow(Kind::Text, *block, text, out),
             Event::RefusalDelta { block, text, .. } => self.grow(Kind::Refusal, *block, text, out),
             Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
@@ -528,7 +527,11 @@ impl Tells for ResponseFold {
             }
             Event::ToolFinished { .. } => self.end_call(event, out),
             Event::Entry { .. } if is_stop(event) => self.stopping(out),
-            Event::Entry { entry, .. } if matches!(**entry, Entry::Control(Control::Resumed { .. })) => self.begin_anew(out),
+            Event::Entry { entry, .. } => match &**entry {
+                Entry::Control(Control::Resumed { .. }) => self.begin_anew(out),
+                Entry::Assistant(message) if self.holds() => self.said(message, out),
+                _ => {}
+            },
             _ => {}
         }
     }
@@ -554,7 +557,7 @@ impl Tells for ResponseFold {
             let asked: Vec<Call> = self.track.asked_about().cloned().collect();
             for call in &asked {
                 let (server, tool) = self.server_and_tool(&call.name);
-                let item = json!({"id": request_id(&self.conversation, call.id), "type": "mcp_approval_request",
+                let item = json!({"id": ids::request_id(&self.conversation, call.id), "type": "mcp_approval_request",
                                   "server_label": server, "name": tool, "arguments": call.arguments});
                 let index = self.add(item.clone(), out);
                 self.done(index, item, out);

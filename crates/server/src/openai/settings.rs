@@ -21,16 +21,15 @@ pub(crate) fn tool(
     description: Option<String>,
     parameters: Option<Value>,
 ) -> Result<Arc<ToolDefinition>, ApiError> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !(1..=64).contains(&name.len()) || !name.chars().all(fits) {
-        let what = format!("`{place}.name` must be 1 to 64 characters of A-Z a-z 0-9 _ -");
+    if !is_name(name) {
+        let what = format!("`{place}.name` is {}, {NAMES}", short(&Value::from(name)));
         return Err(ApiError::invalid(what).about(format!("{place}.name")));
     }
     let input_schema = match parameters {
         None | Some(Value::Null) => json!({"type": "object", "properties": {}}),
         Some(schema @ Value::Object(_)) => schema,
-        Some(_) => {
-            let what = format!("`{place}.parameters` must be a JSON Schema, an object");
+        Some(other) => {
+            let what = format!("`{place}.parameters` is {}, it must be a JSON Schema, an object", short(&other));
             return Err(ApiError::invalid(what).about(format!("{place}.parameters")));
         }
     };
@@ -44,6 +43,18 @@ pub(crate) fn tool(
         annotations: None,
         declared: Declared::default(),
     }))
+}
+
+/// What a name must be.
+const NAMES: &str = "it must be 1 to 64 characters of A-Z a-z 0-9 _ -";
+
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// The beginning of a value as it is written.
+fn short(value: &Value) -> String {
+    value.to_string().chars().take(100).collect()
 }
 
 /// Refuses two tools of one name, which no provider takes.
@@ -96,7 +107,10 @@ impl Chosen {
 /// 400, where it is not known, or names a tool that is not there.
 pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[Arc<ToolDefinition>]) -> Result<Chosen, ApiError> {
     let wrong = |what: &str| ApiError::invalid(format!("`tool_choice` {what}")).about("tool_choice");
-    let unknown = || wrong("must be auto, none, required, name a tool, or list some as `allowed_tools`");
+    let unknown = || {
+        let given = choice.map(short).unwrap_or_default();
+        wrong(&format!("is {given}, it must be auto, none, required, name a tool, or list some as `allowed_tools`"))
+    };
     let word = |choice| Ok(Chosen { choice: Some(choice), only: None });
     match choice {
         None | Some(Value::Null) => Ok(Chosen::default()),
@@ -194,13 +208,28 @@ pub(crate) fn output(place: &str, format: Option<&Value>) -> Result<Option<Outpu
             Ok(Some(OutputFormat { name: "json_object".to_owned(), schema, strict: false }))
         }
         Some("json_schema") => {
-            let inner = format.get("json_schema").unwrap_or(format);
-            let schema = inner.get("schema").cloned().ok_or_else(|| wrong("has no `schema`"))?;
+            let (inner, place) = match format.get("json_schema") {
+                Some(inner) => (inner, format!("{place}.json_schema")),
+                None => (format, place.to_owned()),
+            };
+            let wrong = |field: &str, what: &str| {
+                ApiError::invalid(format!("`{place}.{field}` {what}")).about(format!("{place}.{field}"))
+            };
+            let schema = match inner.get("schema") {
+                Some(schema @ Value::Object(_)) => schema.clone(),
+                Some(other) => {
+                    return Err(wrong("schema", &format!("is {}, it must be a JSON Schema, an object", short(other))));
+                }
+                None => return Err(wrong("schema", "is missing")),
+            };
             let name = inner.get("name").and_then(Value::as_str).unwrap_or("answer").to_owned();
+            if !is_name(&name) {
+                return Err(wrong("name", &format!("is {}, {NAMES}", short(&Value::from(name)))));
+            }
             let strict = inner.get("strict").and_then(Value::as_bool).unwrap_or(false);
             Ok(Some(OutputFormat { name, schema, strict }))
         }
-        _ => Err(wrong("must be of type text, json_object or json_schema")),
+        _ => Err(wrong(&format!("is {}, it must be of type text, json_object or json_schema", short(format)))),
     }
 }
 

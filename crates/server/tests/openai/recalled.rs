@@ -52,6 +52,19 @@ async fn so_does_one_that_was_taken_over_from_elsewhere_and_one_with_a_tool_of_t
 }
 
 #[tokio::test]
+async fn so_does_one_whose_answer_has_a_form() {
+    let store = MemoryStore::default();
+    let looks = [Answer::whole([text("Let me look."), call(0, "lab__look", "{}")]), Answer::whole([text("{}")])];
+    let server = server_on(store.another_process(), looks);
+    let format = json!({"type": "json_object"});
+    let first = server.chat(&json!({"messages": [user("Look!")], "response_format": format})).await;
+    let next = server_on(store.another_process(), [Answer::whole([text("{}")])]);
+    let messages = [user("Look!"), said("{}"), user("Once more")];
+    let again = next.chat(&json!({"messages": messages, "response_format": format})).await;
+    assert_eq!(conversation(&again), conversation(&first));
+}
+
+#[tokio::test]
 async fn a_history_that_no_journal_says_to_the_letter_begins_a_conversation() {
     let store = MemoryStore::default();
     let server = server_on(

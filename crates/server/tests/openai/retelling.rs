@@ -85,22 +85,117 @@ async fn what_was_said_after_another_response_is_no_history_of_its_own() {
     assert_ne!(third["conversation"], first["conversation"], "it does not hold what was said first");
 }
 
-#[tokio::test]
-async fn results_that_come_again_from_an_older_response_get_what_came_of_them_and_leave_no_copy() {
-    let server = server_on(MemoryStore::default(), [picks(), Answer::whole([text("Picked.")]), Answer::whole([text("More.")])]);
+/// A server with these answers after a call of its client's, the response that holds the call, and what gives it a result.
+async fn picked(answers: impl IntoIterator<Item = Answer>) -> (Server, Value, impl Fn(&str) -> Value) {
+    let server = server_on(MemoryStore::default(), [picks()].into_iter().chain(answers));
     let pick = json!({"type": "function", "name": "pick", "parameters": {"type": "object"}});
     let first = server.respond(&json!({"input": "Pick!", "tools": [pick]})).await.json();
     let call = first["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
-    let gives = |output: &str| {
-        let given = json!({"type": "function_call_output", "call_id": call["call_id"], "output": output});
-        json!({"previous_response_id": first["id"], "input": [given], "tools": [pick]})
+    let (call, id) = (call["call_id"].clone(), first["id"].clone());
+    let gives = move |output: &str| {
+        let given = json!({"type": "function_call_output", "call_id": call, "output": output});
+        json!({"previous_response_id": id, "input": [given], "tools": [pick]})
     };
+    (server, first, gives)
+}
+
+fn says(answers: &[&str]) -> Vec<Answer> {
+    answers.iter().map(|said| Answer::whole([text(said)])).collect()
+}
+
+#[tokio::test]
+async fn results_that_come_again_from_an_older_response_get_what_came_of_them_and_leave_no_copy() {
+    let (server, _, gives) = picked(says(&["Picked.", "More."])).await;
     let picked = server.respond(&gives("red")).await.json();
     let next = json!({"previous_response_id": picked["id"], "input": "More"});
     assert_eq!(server.respond(&next).await.status, 200);
     let again = server.respond(&gives("red")).await;
     assert_eq!((again.status, &again.json()["output"]), (200, &picked["output"]), "{}", again.body);
-    let other = server.respond(&gives("blue")).await;
-    assert_eq!((other.status, other.json()["error"]["param"].as_str()), (400, Some("input")), "{}", other.body);
     assert_eq!(conversations(&server).await, 1);
+}
+
+#[tokio::test]
+async fn other_results_for_an_older_response_begin_a_conversation_that_is_the_same_up_to_there() {
+    for is_newest_turn in [false, true] {
+        let after = if is_newest_turn { vec!["Red.", "Blue.", "On."] } else { vec!["Red.", "More.", "Blue.", "On."] };
+        let (server, first, gives) = picked(says(&after)).await;
+        let red = server.respond(&gives("red")).await.json();
+        if !is_newest_turn {
+            let next = json!({"previous_response_id": red["id"], "input": "More"});
+            assert_eq!(server.respond(&next).await.status, 200);
+        }
+        let kept = server.messages(first["conversation"]["id"].as_str().unwrap()).await;
+        let blue = server.respond(&gives("blue")).await.json();
+        assert_eq!(blue["output"][0]["content"][0]["text"], "Blue.", "{blue}");
+        assert_ne!(blue["conversation"], first["conversation"]);
+        assert_eq!(blue["previous_response_id"], first["id"]);
+        let shown = server.provider.asked().last().unwrap().clone();
+        assert!(shown.contains("blue") && !shown.contains("red"), "{shown}");
+        let path = format!("/v1/responses/{}", blue["id"].as_str().unwrap());
+        assert_eq!(server.get(&path).await.json(), blue);
+        let items = server.get(&format!("{path}/input_items")).await.json()["data"].clone();
+        assert_eq!((items.as_array().unwrap().len(), &items[0]["output"]), (1, &json!("blue")), "{items}");
+        let on = server.respond(&json!({"previous_response_id": blue["id"], "input": "On"})).await.json();
+        assert_eq!((&on["output"][0]["content"][0]["text"], &on["conversation"]), (&json!("On."), &blue["conversation"]));
+        assert_eq!(server.messages(first["conversation"]["id"].as_str().unwrap()).await, kept, "the first is as it was");
+    }
+}
+
+#[tokio::test]
+async fn other_results_beside_a_response_without_their_calls_are_refused() {
+    let (server, _, gives) = picked(says(&["Red.", "More."])).await;
+    let red = server.respond(&gives("red")).await.json();
+    let more = server.respond(&json!({"previous_response_id": red["id"], "input": "More"})).await.json();
+    let mut asked = gives("blue");
+    for response in [red, more] {
+        asked["previous_response_id"] = response["id"].clone();
+        let refused = server.respond(&asked).await;
+        assert_eq!((refused.status, refused.json()["error"]["param"].as_str()), (400, Some("input")), "{}", refused.body);
+    }
+}
+
+#[tokio::test]
+async fn what_was_hidden_before_is_hidden_in_it_and_its_response_is_found() {
+    let answers = [says(&["One."]), vec![picks()], says(&["Red.", "Blue."])].concat();
+    let server = server_on(MemoryStore::default(), answers);
+    let pick = json!({"type": "function", "name": "pick", "parameters": {"type": "object"}});
+    let hidden = server.respond(&json!({"input": "1"})).await.json();
+    let first = server.respond(&json!({"input": "Pick!", "tools": [pick], "previous_response_id": hidden["id"]})).await.json();
+    let call = first["output"].as_array().unwrap().last().unwrap()["call_id"].clone();
+    let gives = |output: &str| {
+        let given = json!({"type": "function_call_output", "call_id": call, "output": output});
+        json!({"previous_response_id": first["id"], "input": [given], "tools": [pick]})
+    };
+    server.respond(&gives("red")).await;
+    let path = format!("/v1/responses/{}", hidden["id"].as_str().unwrap());
+    assert_eq!(server.send(http::Method::DELETE, &path, axum::body::Body::empty(), &[]).await.status, 200);
+    let blue = server.respond(&gives("blue")).await.json();
+    let shown = server.provider.asked().last().unwrap().clone();
+    assert!(shown.contains("blue") && !shown.contains("One."), "{shown}");
+    let path = format!("/v1/responses/{}", blue["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.json(), blue);
+    let items = server.get(&format!("{path}/input_items")).await.json()["data"].clone();
+    assert_eq!(items[0]["output"], "blue", "{items}");
+}
+
+#[tokio::test]
+async fn what_is_said_beside_other_results_is_said_with_them() {
+    let (server, _, gives) = picked(says(&["Red.", "Blue."])).await;
+    server.respond(&gives("red")).await;
+    let mut asked = gives("blue");
+    asked["input"].as_array_mut().unwrap().push(user("And why?"));
+    let blue = server.respond(&asked).await.json();
+    assert_eq!(blue["output"][0]["content"][0]["text"], "Blue.", "{blue}");
+    let shown = server.provider.asked().last().unwrap().clone();
+    assert!(shown.contains("blue") && shown.contains("And why?") && !shown.contains("red"), "{shown}");
+}
+
+#[tokio::test]
+async fn other_results_that_come_again_with_their_key_are_given_once() {
+    let (server, _, gives) = picked(says(&["Red.", "Blue."])).await;
+    server.respond(&gives("red")).await;
+    let blue = server.keyed("/v1/responses", "k", &gives("blue")).await.json();
+    assert_eq!(server.keyed("/v1/responses", "k", &gives("blue")).await.json(), blue);
+    assert_eq!(blue["output"][0]["content"][0]["text"], "Blue.", "{blue}");
+    assert_eq!(conversations(&server).await, 2);
 }

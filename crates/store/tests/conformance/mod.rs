@@ -107,6 +107,7 @@ claims! {
     records::a_conversation_begins_with_its_first_append,
     records::a_conversation_that_is_there_does_not_begin_again,
     records::a_title_comes_with_entries,
+    records::an_answer_is_kept_without_entries_and_goes_with_its_conversation,
     records::the_index_of_open_turns_follows_the_journal,
     records::no_more_turns_of_a_user_run_than_may_whoever_begins_them,
     records::an_idempotency_key_keeps_its_first_answer,

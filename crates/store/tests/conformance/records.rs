@@ -51,6 +51,23 @@ pub(super) async fn a_title_comes_with_entries(backend: &dyn Backend) {
     assert_eq!(found, ConversationRecord { title: Some("Ä".to_owned()), updated_at_ms: 1_001, ..record("a", 1) });
 }
 
+pub(super) async fn an_answer_is_kept_without_entries_and_goes_with_its_conversation(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+    let first = append("a", 1, vec![said("1")]);
+    store.append(first.clone()).await.unwrap();
+    let beside = |at, text| with(append("a", at, Vec::new()), vec![keyed("/beside/a/x", text)]);
+
+    assert_eq!(store.append(beside(1, "early")).await, Err(StoreError::Conflict { next: seq(2) }));
+    assert_eq!(store.append(beside(2, "x")).await, Ok(Vec::new()));
+    assert_eq!(store.append(beside(2, "y")).await, Err(StoreError::Repeated { key: "/beside/a/x".to_owned() }));
+
+    assert_eq!(store.idempotent("/beside/a/x").await, Ok(Some(answer("x"))));
+    assert_eq!((all(&*store, "a").await, store.last_seq(&"a".parse().unwrap()).await), (stored(&first), Ok(Some(seq(1)))));
+    store.delete(&"a".parse().unwrap()).await.unwrap();
+    assert_eq!(store.idempotent("/beside/a/x").await, Ok(None));
+}
+
 pub(super) async fn the_index_of_open_turns_follows_the_journal(backend: &dyn Backend) {
     let store = backend.open().await;
     let open = |turn, parked, kept_by| SideRecord::TurnOpen { turn: TurnId(seq(turn)), parked, kept_by };

@@ -33,12 +33,17 @@ pub(super) fn results(inner: &Inner, state: &State, given: &[ClientResult]) -> R
         if !is_waited_for {
             return Err(EngineError::NotFound { what: format!("call `{}` that waits for a client's result", result.call) });
         }
-        let outcome = if result.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success };
-        entries.push(Entry::Result(ToolResult { content: result.content.clone(), ..ToolResult::of(result.call, outcome, "") }));
+        entries.push(Entry::Result(self::result(result)));
     }
     let Some(turn) = newest.map(turnwright_core::Turn::id) else {
         return Err(EngineError::NoOpenTurn { why: "nothing was said yet".to_owned() });
     };
     let side = if entries.is_empty() { Vec::new() } else { vec![still_open(inner, state, turn)] };
     Ok(Act::of(entries, side, turn))
+}
+
+/// A client's result as it is stored.
+pub(in crate::engine) fn result(given: &ClientResult) -> ToolResult {
+    let outcome = if given.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success };
+    ToolResult { content: given.content.clone(), ..ToolResult::of(given.call, outcome, "") }
 }

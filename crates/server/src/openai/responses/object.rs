@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use turnwright_api::openai::{Extras, WireResponse};
+use turnwright_api::openai::{Extras, InputTokens, OutputTokens, ResponsesUsage, WireResponse};
 use turnwright_core::{
-    CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, QuestionReason, Seq, ToolChoice,
-    ToolDefinition, TurnId, TurnSettings, TurnStatus, text_of,
+    CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, QuestionReason, Seq, StoredEntry,
+    ToolChoice, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, text_of,
 };
 
 use crate::offered::offered_in;
@@ -65,6 +65,22 @@ pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &Turn
     }
 }
 
+/// Tokens as this API tells them.
+pub(super) fn usage(usage: Usage) -> ResponsesUsage {
+    let input_tokens = usage.input_tokens.unwrap_or(0);
+    let output_tokens = usage.output_tokens.unwrap_or(0);
+    ResponsesUsage {
+        input_tokens,
+        input_tokens_details: InputTokens {
+            cached_tokens: usage.cached_input_tokens.unwrap_or(0),
+            cache_write_tokens: usage.cache_write_tokens.unwrap_or(0),
+        },
+        output_tokens,
+        output_tokens_details: OutputTokens { reasoning_tokens: usage.reasoning_tokens.unwrap_or(0) },
+        total_tokens: input_tokens.saturating_add(output_tokens),
+    }
+}
+
 fn choice(choice: Option<&ToolChoice>) -> Value {
     match choice {
         None | Some(ToolChoice::Auto) => json!("auto"),
@@ -76,6 +92,12 @@ fn choice(choice: Option<&ToolChoice>) -> Value {
 
 /// The part that comes after an entry; `None` where no response begins there.
 pub(crate) fn part(journal: &Journal, after: Seq) -> Option<Part> {
+    if let Entry::Control(Control::Hidden { .. }) = &*journal.entry(after)?.entry {
+        // So ends a copy in which something is hidden; its last turn is taken up again.
+        let next = journal.entry(after.next()).map(|stored| &*stored.entry);
+        let Some(Entry::Control(Control::Retried { turn, .. })) = next else { return None };
+        return Some(Part { turn: *turn, after, calls: Vec::new() });
+    }
     let calls = match &*journal.entry(after)?.entry {
         Entry::Assistant(_) | Entry::Control(Control::Suspended) => calls_at(journal, after),
         Entry::User(_) | Entry::Control(Control::Ended { .. }) => Vec::new(),
@@ -259,7 +281,14 @@ pub(crate) fn messages(journal: &Journal, part: &Part) -> Vec<MessageId> {
 
 /// What a part answers: the message, or what was given to the calls that it goes on from; in its order.
 pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part: &Part) -> Vec<Value> {
-    let mut items = Vec::new();
+    let output_item = |stored: &StoredEntry, result: &ToolResult| {
+        let output = text_of(&result.content);
+        let call = ids::call_id(conversation, result.call);
+        json!({"id": format!("fco_{}", stored.seq), "type": "function_call_output", "call_id": call, "output": output,
+               "status": "completed"})
+    };
+    let mut items: Vec<Value> =
+        brought_with(journal, part).into_iter().map(|(stored, result)| output_item(stored, result)).collect();
     let held = held(journal, part.after.next());
     for stored in journal.entries().iter().skip_while(|stored| stored.seq < part.after) {
         let id = |prefix: &str| format!("{prefix}_{}", stored.seq);
@@ -272,16 +301,13 @@ pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part
                 );
             }
             Entry::Result(result) if part.calls.iter().any(|call| call.id == result.call && is_clients(call)) => {
-                let output = text_of(&result.content);
-                let call = ids::call_id(conversation, result.call);
-                items.push(json!({"id": id("fco"), "type": "function_call_output", "call_id": call, "output": output,
-                                  "status": "completed"}));
+                items.push(output_item(stored, result));
             }
             Entry::Decision(decision)
                 if decision.by == DecidedBy::Person && part.calls.iter().any(|call| call.id == decision.call) =>
             {
                 let approve = decision.verdict.lets_run();
-                let request = super::request_id(conversation, decision.call);
+                let request = ids::request_id(conversation, decision.call);
                 items.push(json!({"id": id("mcpa"), "type": "mcp_approval_response", "approval_request_id": request,
                                   "approve": approve, "reason": decision.reason}));
             }
@@ -295,6 +321,31 @@ pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part
         }
     }
     items
+}
+
+/// The results of client's tools that a turn was taken up again with: they are the last that was stored before it ended.
+fn brought_with<'a>(journal: &'a Journal, part: &Part) -> Vec<(&'a StoredEntry, &'a ToolResult)> {
+    let Some(settings) = settings(journal, part.turn) else { return Vec::new() };
+    let is_clients = |call: CallId| match journal.entry(call.message).map(|stored| &*stored.entry) {
+        Some(Entry::Assistant(message)) => {
+            let index = usize::try_from(call.index).unwrap_or(usize::MAX);
+            message.calls().nth(index).is_some_and(|call| settings.client_tool(&call.name).is_some())
+        }
+        _ => false,
+    };
+    let is_hiding = |stored: &StoredEntry| matches!(&*stored.entry, Entry::Control(Control::Hidden { .. }));
+    let before = journal.entries().iter().rev().skip_while(|stored| stored.seq > part.after || is_hiding(stored));
+    let mut before = before.peekable();
+    if before.next_if(|stored| matches!(&*stored.entry, Entry::Control(Control::Ended { .. }))).is_none() {
+        return Vec::new();
+    }
+    let results = before.map_while(|stored| match &*stored.entry {
+        Entry::Result(result) => Some((stored, result)),
+        _ => None,
+    });
+    let mut results: Vec<_> = results.filter(|(_, result)| is_clients(result.call)).collect();
+    results.reverse();
+    results
 }
 
 fn is_clients(call: &Call) -> bool {

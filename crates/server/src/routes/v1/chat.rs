@@ -54,7 +54,9 @@ pub(super) async fn complete(
     let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
-    let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, again }).await?;
+    let is_named = conversation.is_some();
+    let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, again }).await;
+    let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,
         Some(false) | None => TellsUsage::Never,

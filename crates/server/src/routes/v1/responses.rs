@@ -17,6 +17,7 @@ use crate::openai::begin::{self, Ask, begin};
 use crate::openai::error::failure_of;
 use crate::openai::history::{self, History};
 use crate::openai::models;
+use crate::openai::responses::kept;
 use crate::openai::responses::object;
 use crate::openai::responses::remembered::Remembered;
 use crate::openai::responses::stored::found;
@@ -50,28 +51,34 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     history.system = request.instructions.clone().into_iter().chain(history.system.take()).reduce(|a, b| format!("{a}\n\n{b}"));
     let overlay = choices::overlay(&state, &request, &history, model).await?;
     let previous = request.previous_response_id.clone();
+    if previous.is_some() && request.conversation.as_ref().is_some_and(|conversation| !conversation.is_null()) {
+        return Err(exclusive());
+    }
     let conversation = if previous.is_some() { None } else { named(&state, &whole, &request).await? };
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
     let is_streamed = request.stream == Some(true);
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let says_all = previous.is_none() && conversation.is_none();
+    let is_named = conversation.is_some() && request.conversation.as_ref().is_none_or(Value::is_null);
     let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, again }).await;
-    let begun = begun.map_err(about_input)?;
+    let begun = begun.map_err(about_input);
+    let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let names = Named::of(&begun);
     let (conversation, part) = (begun.conversation, begun.part);
-    let object = object_of(&state, &conversation, &part).await?;
-    let object = WireResponse {
-        metadata: request.metadata.clone().unwrap_or_default(),
-        previous_response_id: request.previous_response_id.clone(),
-        background: request.background == Some(true),
-        tools: request.tools.clone().unwrap_or_default(),
-        ..object
+    let stream = match stream {
+        // Before anything else is waited for, so that what comes meanwhile is told in its order.
+        Some(stream) => Some((state.engine().watch(&conversation, from(&part)).await?, stream)),
+        None => None,
     };
+    let object = object_of(&state, &conversation, &part).await?;
+    let said = kept::said(&request, &object);
+    let said = kept::keep(&state, (&conversation, part.after), said).await?;
     let form = if is_streamed { Form::Streamed } else { Form::Whole };
     let remembered = says_all.then(|| Remembered { history: begun.history, known: state.known().clone() });
+    let object = kept::with(object, &said);
     let fold = ResponseFold::new(conversation.clone(), part.clone(), begun.offered, object, form).remembering(remembered);
-    let mut response = if let Some(stream) = stream {
-        sse::response(state.engine().watch(&conversation, from(&part)).await?, fold, stream).await
+    let mut response = if let Some((watch, stream)) = stream {
+        sse::response(watch, fold, stream).await
     } else if request.background == Some(true) {
         json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response())
     } else {
@@ -116,14 +123,18 @@ pub(super) async fn show(
     Search(query): Search<ShowQuery>,
 ) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
-    let seen = query.starting_after.as_deref().filter(|number| !number.is_empty()).map(|number| {
-        number.parse::<u64>().map_err(|_| ApiError::invalid("`starting_after` must be a number").about("starting_after"))
-    });
+    let wrong = |what: String| ApiError::invalid(format!("`starting_after` {what}")).about("starting_after");
+    let seen = query.starting_after.as_deref().filter(|number| !number.is_empty());
+    let seen = seen.map(|number| number.parse::<u64>().map_err(|_| wrong(format!("is `{number}`, it must be a number"))));
     let seen = seen.transpose()?;
-    let object = object_of(&state, &conversation, &part).await?;
-    let offered = state.engine().look(&conversation, |journal| object::offered_to(journal, &part)).await?;
     if query.stream.as_deref() == Some("true") {
-        let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Streamed);
+        let fold = told(&state, &conversation, &part, Form::Streamed).await?;
+        if let Some(seen) = seen {
+            let known = told(&state, &conversation, &part, Form::Streamed).await?;
+            if let Some(last) = so_far(&state, &conversation, &part, known).await?.last_number().filter(|last| seen > *last) {
+                return Err(wrong(format!("is {seen}, and the last event of `{id}` has the number {last}")));
+            }
+        }
         let fold = match seen {
             Some(seen) => fold.starting_after(seen),
             None => fold,
@@ -131,7 +142,7 @@ pub(super) async fn show(
         let stream = OpenStream::of(&state)?;
         return Ok(sse::response(state.engine().watch(&conversation, from(&part)).await?, fold, stream).await);
     }
-    let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
+    let fold = told(&state, &conversation, &part, Form::Whole).await?;
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
 }
 
@@ -229,23 +240,24 @@ pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<In
         Err(EngineError::NoOpenTurn { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    let object = object_of(&state, &conversation, &part).await?;
-    let offered = state.engine().look(&conversation, |journal| object::offered_to(journal, &part)).await?;
-    let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
+    let fold = told(&state, &conversation, &part, Form::Whole).await?;
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
+}
+
+/// Two that say where it goes on.
+fn exclusive() -> ApiError {
+    let what = "`previous_response_id` and `conversation` both say where the request goes on; send one of them";
+    ApiError::bad_request("mutually_exclusive_parameters", what).about("previous_response_id")
 }
 
 /// What is wrong with the messages, by the names that this API has for them.
 fn about_input(error: ApiError) -> ApiError {
-    let item = |param: &str| Some(format!("input{}.call_id", param.strip_prefix("messages")?.strip_suffix(".tool_call_id")?));
-    match error.param() {
-        Some("messages") => error.about("input"),
-        Some(param) => match item(param) {
-            Some(param) => error.about(param),
-            None => error,
-        },
-        None => error,
-    }
+    let Some(place) = error.param().and_then(|param| param.strip_prefix("messages")) else { return error };
+    let param = match place.strip_suffix(".tool_call_id") {
+        Some(item) => format!("input{item}.call_id"),
+        None => format!("input{place}"),
+    };
+    error.about(param)
 }
 
 /// The entries that a part is told from.
@@ -257,6 +269,14 @@ async fn object_of(state: &ServerState, conversation: &ConversationId, part: &Pa
     let settings = state.engine().look(conversation, |journal| object::settings(journal, part.turn)).await?;
     let settings = settings.ok_or_else(|| ApiError::not_found(format_args!("turn `{}`", part.turn)))?;
     Ok(object::object(conversation, part, &settings))
+}
+
+/// A response that was asked for before.
+async fn told(state: &ServerState, conversation: &ConversationId, part: &Part, form: Form) -> Result<ResponseFold, ApiError> {
+    let said = kept::kept(state, conversation, part.after).await?;
+    let object = kept::with(object_of(state, conversation, part).await?, &said);
+    let offered = state.engine().look(conversation, |journal| object::offered_to(journal, part)).await?;
+    Ok(ResponseFold::new(conversation.clone(), part.clone(), offered, object, form))
 }
 
 /// What is known of a response now.

@@ -51,10 +51,33 @@ pub(super) fn refuse(request: &ResponsesRequest) -> Result<(), ApiError> {
         return Err(settings::unsupported("prompt", "names a prompt that is kept at OpenAI; send it as `instructions`"));
     }
     match request.truncation.as_deref() {
-        None | Some("auto" | "disabled") => Ok(()),
-        Some(_) => Err(ApiError::invalid("`truncation` must be auto or disabled").about("truncation")),
+        None | Some("auto" | "disabled") => {}
+        Some(other) => {
+            let what = format!("`truncation` is `{other}`, it must be auto or disabled");
+            return Err(ApiError::invalid(what).about("truncation"));
+        }
+    }
+    let asked = request.include.iter().flatten().enumerate();
+    match asked.into_iter().find(|(_, value)| !INCLUDED.contains(&value.as_str())) {
+        Some((at, value)) => {
+            let what = format!("`include[{at}]` is `{value}`, which is not known; these are: {}", INCLUDED.join(", "));
+            Err(ApiError::bad_request("unsupported_value", what).about(format!("include[{at}]")))
+        }
+        None => Ok(()),
     }
 }
+
+/// What OpenAI's clients can have in a response besides; of none of it there is more here than is told anyway.
+const INCLUDED: [&str; 8] = [
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "file_search_call.results",
+    "message.input_image.image_url",
+    "message.output_text.logprobs",
+    "reasoning.encrypted_content",
+    "web_search_call.action.sources",
+    "web_search_call.results",
+];
 
 /// What the tools of a request come to.
 #[derive(Debug, Default)]

@@ -1,0 +1,75 @@
+//! A response that is asked for later, also of another process, tells what its request said.
+
+use serde_json::{Value, json};
+use turnwright_testkit::{Answer, MemoryStore, text};
+
+use crate::{Server, picks, server_on};
+
+/// The response as a server tells it later: whole, and at the end of its stream.
+async fn told_by(server: &Server, response: &Value) -> [Value; 2] {
+    let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    let streamed = server.get(&format!("{path}?stream=true")).await.chunks();
+    [server.get(&path).await.json(), streamed.last().unwrap()["response"].clone()]
+}
+
+fn pick() -> Value {
+    json!({"type": "function", "name": "pick", "description": null, "parameters": {"type": "object"}, "strict": true})
+}
+
+#[tokio::test]
+async fn a_response_tells_what_its_request_said_also_after_a_restart() {
+    let store = MemoryStore::default();
+    let answers = [Answer::whole([text("One.")]), picks(), Answer::whole([text("Picked.")])];
+    let server = server_on(store.another_process(), answers);
+    let first = server.respond(&json!({"input": "1", "metadata": {"a": "b"}})).await.json();
+    let asked = json!({
+        "input": "Pick!", "previous_response_id": first["id"], "metadata": {"job": "7"}, "instructions": "Be brief.",
+        "tools": [pick(), {"type": "mcp", "server_label": "lab", "authorization": "hush", "headers": {"x-key": "hush"}}],
+        "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "pick"}]},
+        "reasoning": {"effort": "low", "summary": "auto"}, "truncation": "auto", "temperature": 0.5,
+        "text": {"format": {"type": "json_object"}, "verbosity": "low"}, "parallel_tool_calls": false,
+        "max_output_tokens": 900, "max_tool_calls": 3,
+    });
+    let second = server.respond(&asked).await.json();
+    for name in
+        ["metadata", "previous_response_id", "instructions", "tool_choice", "reasoning", "truncation", "temperature", "text"]
+    {
+        assert_eq!(second[name], asked[name], "{name}");
+    }
+    assert_eq!(second["tools"], json!([pick(), {"type": "mcp", "server_label": "lab"}]), "and no secret");
+    let call = second["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
+    let output = json!({"type": "function_call_output", "call_id": call["call_id"], "output": "red"});
+    let gives = json!({"input": [output], "previous_response_id": second["id"], "metadata": {"job": "8"}});
+    let third = server.respond(&gives).await.json();
+    assert_eq!((&third["metadata"], &third["tools"]), (&gives["metadata"], &json!([])));
+
+    let other = server_on(store.another_process(), []);
+    for response in [first, second, third] {
+        assert_eq!(told_by(&other, &response).await, [response.clone(), response.clone()]);
+        let cancelled = other.post(&format!("/v1/responses/{}/cancel", response["id"].as_str().unwrap()), &json!({})).await;
+        assert_eq!(cancelled.json(), response);
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_not_kept_and_not_told() {
+    let server = server_on(MemoryStore::default(), [Answer::whole([text("One.")])]);
+    let large = "x".repeat(300_000);
+    let asked = json!({"input": "1", "metadata": {"large": large}, "truncation": "auto"});
+    let response = server.respond(&asked).await.json();
+    assert_eq!((&response["metadata"], &response["truncation"]), (&json!({}), &json!("auto")));
+    assert_eq!(told_by(&server, &response).await, [response.clone(), response]);
+}
+
+#[tokio::test]
+async fn what_was_said_goes_with_its_conversation() {
+    let server = server_on(MemoryStore::default(), [Answer::whole([text("One.")]), Answer::whole([text("Two.")])]);
+    let headers = [("content-type", "application/json"), ("x-turnwright-conversation", "mine")];
+    let said = async |body: &Value| {
+        server.send(http::Method::POST, "/v1/responses", axum::body::Body::from(body.to_string()), &headers).await.json()
+    };
+    said(&json!({"input": "1", "metadata": {"a": "b"}})).await;
+    server.send(http::Method::DELETE, "/api/v1/conversations/mine", axum::body::Body::empty(), &[]).await;
+    let second = said(&json!({"input": "1"})).await;
+    assert_eq!(told_by(&server, &second).await[0]["metadata"], json!({}));
+}
