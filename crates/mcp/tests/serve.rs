@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use turnwright_core::{ContentBlock, Declared, ToolDefinition, text_of};
 use turnwright_engine::{Documents, Icon, Reply, ToolFace, ToolOutput};
 use turnwright_mcp::serve::{
-    Asks, Backing, Happened, HttpEndpoint, Inquiry, OfferedCall, OfferedTool, Question, Refused, RunningCall, SessionKeeping,
+    Asks, Backing, Happened, HttpEndpoint, Inquiry, Leave, OfferedCall, OfferedTool, Question, Refused, RunningCall,
+    SessionKeeping,
 };
 use turnwright_testkit::{ManualClock, MemoryDocuments};
 
@@ -65,7 +66,8 @@ impl Backing for Two {
                 diagnostic: None,
             })])),
             "two__other" => {
-                let question = Question { text: "May it?".into(), elsewhere: "Ask elsewhere.".into() };
+                let (text, elsewhere) = ("May it?".into(), "Ask elsewhere.".into());
+                let question = Question { key: Question::key_of(1), leave: Leave::ToRun, text, elsewhere };
                 Ok(said(vec![Happened::Ended(ToolOutput::text("it ran")), Happened::Asked(question)]))
             }
             "two__asks" => {

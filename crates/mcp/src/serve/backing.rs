@@ -108,10 +108,33 @@ pub enum Happened {
 /// What a person is asked about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
+    /// Names it among all that is asked about the call: an answer to an earlier one is none to it.
+    pub key: String,
+    /// For what leave is asked.
+    pub leave: Leave,
     /// What may run or not, and why that is asked.
     pub text: String,
     /// How to allow it where the client cannot ask: for a model, which tells its person.
     pub elsewhere: String,
+}
+
+impl Question {
+    /// What the keys of such questions begin with; what tools ask have names of their own.
+    pub(crate) const KEY: &str = "approval";
+
+    /// The key of the question of this number, from 1, about a call.
+    pub fn key_of(number: usize) -> String {
+        if number > 1 { format!("{}_{number}", Self::KEY) } else { Self::KEY.to_owned() }
+    }
+}
+
+/// For what leave is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// To run.
+    ToRun,
+    /// To run although it may have happened.
+    ToRunAgain,
 }
 
 /// What a tool asks a person.

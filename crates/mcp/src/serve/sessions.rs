@@ -100,6 +100,8 @@ impl Sessions {
             let mut running = self.backing.join(&asking.handle, client).await?;
             loop {
                 let wanted = match running.next().await {
+                    // What was asked before this is answered too late.
+                    Happened::Asked(question) if question.key != asking.key && asking.is_about_leave() => return Ok(()),
                     Happened::Asked(question) => Wanted::Approval(question),
                     Happened::Inquired(inquiry) => Wanted::Answer(inquiry),
                     // It was answered elsewhere, or is not needed any more.
