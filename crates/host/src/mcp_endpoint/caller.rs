@@ -64,6 +64,10 @@ impl Provider for Caller {
         Ok(Box::pin(stream::iter([Ok(deltas)])))
     }
 
+    fn takes_results_whole(&self) -> bool {
+        true
+    }
+
     async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {
         Ok(Vec::new())
     }

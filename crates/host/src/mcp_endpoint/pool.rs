@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use turnwright_core::ConversationId;
 
 /// How many calls a conversation takes.
-const MAX_CALLS: u32 = 50;
+pub(super) const MAX_CALLS: u32 = 50;
 /// How many free conversations are remembered of all clients.
 const MAX_FREE: usize = 256;
 

@@ -12,7 +12,7 @@ use turnwright_mcp::serve::{Asks, Happened, Inquiry, Leave, OfferedCall, Questio
 use super::Questions;
 use super::backing;
 use super::earlier::{is_looked_for, questions};
-use super::pool::Slot;
+use super::pool::{MAX_CALLS, Slot};
 use super::shared::{Attending, Shared};
 
 /// How long a call that is stopped may take to stand still.
@@ -21,6 +21,8 @@ const STOP_TIME: Duration = Duration::from_secs(10);
 const TELL_TIME: Duration = Duration::from_millis(200);
 /// The most characters of arguments in a question.
 const MAX_ARGUMENTS: usize = 2_000;
+/// From this size of its result on a call is its conversation's last.
+const LARGE_BYTES: usize = 64 << 10;
 /// How many calls that were left are gone on with in the background.
 const MAX_LEFT: usize = 256;
 
@@ -99,7 +101,9 @@ impl Running {
                 });
                 self.note_told().await;
                 if let Some(slot) = self.slot.take() {
-                    self.shared.pool.give(&self.client, Slot { calls: slot.calls + 1, ..slot });
+                    // A conversation is in memory as a whole.
+                    let calls = if is_large(&ended) { MAX_CALLS } else { slot.calls.saturating_add(1) };
+                    self.shared.pool.give(&self.client, Slot { calls, ..slot });
                 }
                 Some(Happened::Ended(ended))
             }
@@ -300,6 +304,13 @@ impl RunningCall for Running {
             }
         });
     }
+}
+
+/// Whether a result is so large that its conversation takes no other call.
+fn is_large(output: &ToolOutput) -> bool {
+    let texts: usize = output.content.iter().map(|block| block.as_text().len()).sum();
+    let structured = output.structured_content.as_ref().map_or(0, |value| value.to_string().len());
+    texts.saturating_add(structured) > LARGE_BYTES
 }
 
 fn failure(text: String) -> ToolOutput {

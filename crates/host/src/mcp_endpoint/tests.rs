@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Map, json};
 use tokio::sync::Semaphore;
 use turnwright_core::policy::{Action, Policy, RuleText};
-use turnwright_core::{ModelRef, ProviderFailure, TurnSettings, Verdict, text_of};
-use turnwright_engine::{CallContext, Choice, Engine, EngineParts, KeptBy, Provider, Providers, ToolOutput};
+use turnwright_core::{ContentBlock, EmbeddedResource, ModelRef, ProviderFailure, TurnSettings, Verdict, text_of};
+use turnwright_engine::{CallContext, Choice, Engine, EngineParts, KeptBy, LargeResults, Provider, Providers, ToolOutput};
 use turnwright_mcp::serve::{Backing, Happened, Leave, OfferedCall, Question, RunningCall};
-use turnwright_testkit::{Fuse, ManualClock, MemoryStore, ScriptedSource, ScriptedTool};
+use turnwright_testkit::{Fuse, ManualClock, MemoryArtifacts, MemoryStore, ScriptedSource, ScriptedTool};
 
 use super::McpServing;
 use super::backing::EngineBacking;
@@ -59,7 +59,8 @@ impl World {
                 Ok(ToolOutput::text("done"))
             }
         };
-        let source = Arc::new(ScriptedSource::new("t", [ScriptedTool::new("do", work)]));
+        let large = ScriptedTool::new("large", |_, _| async { Ok(large()) });
+        let source = Arc::new(ScriptedSource::new("t", [ScriptedTool::new("do", work), large]));
         Self { disk: MemoryStore::default(), source, gate, action }
     }
 
@@ -112,6 +113,20 @@ impl Process {
         self.store.die();
         self.engine.shutdown().await;
     }
+}
+
+/// What no model is shown as it is.
+fn large() -> ToolOutput {
+    let file = ContentBlock::Resource {
+        resource: EmbeddedResource {
+            uri: "file:///a.pdf".to_owned(),
+            mime_type: Some("application/pdf".to_owned()),
+            text: None,
+            blob: Some("AAAA".to_owned()),
+        },
+    };
+    let structured_content = Some(json!({"rows": vec!["a row"; 100]}));
+    ToolOutput { content: vec![ContentBlock::text("b".repeat(500)), file], structured_content, ..ToolOutput::default() }
 }
 
 async fn asked(running: &mut dyn RunningCall) -> Question {
@@ -231,6 +246,17 @@ async fn calls_that_have_their_results_are_run_again() {
     process.killed().await;
     let next = world.next_process().await;
     assert_eq!((ended(&mut *next.call().await).await.as_str(), world.effects()), ("done", 3));
+}
+
+#[tokio::test]
+async fn a_result_comes_whole_however_large_it_is() {
+    let world = World::new(Action::Allow, 0);
+    let process = world.process(world.disk.another_process());
+    let how = LargeResults { shown_bytes: 100, ..LargeResults::default() };
+    process.engine.keep_large_results(Arc::new(MemoryArtifacts::default()), how);
+    let call = OfferedCall { client: "agent".to_owned(), tool: "t__large".to_owned(), arguments: Map::new() };
+    let mut running = process.backing.begin(call).await.unwrap();
+    assert_eq!(running.next().await, Happened::Ended(large()));
 }
 
 /// The effects of a call whose process dies at `fuse` and that comes again, and whether a person heard that it may be the second.
