@@ -16,7 +16,7 @@ use turnwright_mcp::serve::{Backing, OfferedCall, OfferedTool, Refused, RunningC
 
 use super::McpServing;
 use super::caller;
-use super::earlier::{State, earlier};
+use super::earlier::{State, earlier, since};
 use super::pool::Slot;
 use super::running::Running;
 use super::shared::{Attending, Shared};
@@ -130,10 +130,13 @@ impl EngineBacking {
         Ok(Box::new(self.send(call, &qualified).await.map_err(|error| not_called(call, &error))?))
     }
 
-    /// The handle of the same call, where this client asked for it before and may not know what came of it.
-    async fn earlier(&self, client: &str, tool: &str, message: &str) -> Result<Option<String>, EngineError> {
+    /// The handle and the message of the same call, where this client asked for it before and may not know what came of it.
+    async fn earlier(
+        &self,
+        client: &str,
+        is: impl Fn(&str) -> bool + Send + Sync,
+    ) -> Result<Option<(String, String)>, EngineError> {
         let (mut ended, own) = (None, self.engine.driver());
-        let is_read_only = self.engine.tools_now().iter().any(|known| known.name == tool && known.declared.read_only);
         for conversation in self.conversations_of(client).await? {
             let Conversation { id, updated_at_ms, created_at_ms, .. } = conversation;
             if self.shared.quiet.is(&id, updated_at_ms) {
@@ -152,7 +155,7 @@ impl EngineBacking {
                 continue;
             }
             // What is older than its conversation came with a copy.
-            for found in found.iter().filter(|found| found.is(message) && found.at_ms >= created_at_ms) {
+            for found in found.iter().filter(|found| found.at_ms >= created_at_ms && is(&found.message)) {
                 let is_it = match &found.state {
                     State::Unknown => true,
                     State::Open(driver) => self.is_left(&id, driver.as_ref()).await?,
@@ -161,24 +164,55 @@ impl EngineBacking {
                             && self.is_within(SAME_FOR, updated_at_ms)
                             && !self.shared.is_told(&id, found.turn).await?
                         {
-                            ended = Some(handle(&id, found.turn));
+                            ended = Some((handle(&id, found.turn), found.message.clone()));
                         }
                         false
                     }
                     State::EndedAlone(driver) => {
-                        let was_killed = is_just_now && !is_read_only && driver != own && !self.engine.lives(driver).await?;
+                        let was_killed = is_just_now
+                            && !self.only_reads(&found.message)
+                            && driver != own
+                            && !self.engine.lives(driver).await?;
                         if ended.is_none() && was_killed && !self.shared.is_told(&id, found.turn).await? {
-                            ended = Some(handle(&id, found.turn));
+                            ended = Some((handle(&id, found.turn), found.message.clone()));
                         }
                         false
                     }
                 };
                 if is_it {
-                    return Ok(Some(handle(&id, found.turn)));
+                    return Ok(Some((handle(&id, found.turn), found.message.clone())));
                 }
             }
         }
         Ok(ended)
+    }
+
+    /// Whether a message asks for a tool that changes nothing.
+    fn only_reads(&self, message: &str) -> bool {
+        let tool = caller::asked_in(message).map(|(tool, _)| tool);
+        self.engine.tools_now().iter().any(|known| Some(known.name.as_str()) == tool && known.declared.read_only)
+    }
+
+    /// The handle and the message of the first call that a client asked for after this time, else of one that was not told.
+    async fn lost_call(
+        &self,
+        client: &str,
+        is: impl Fn(&str) -> bool + Send + Sync,
+        since_ms: u64,
+    ) -> Result<Option<(String, String)>, EngineError> {
+        let mut first: Option<(u64, (String, String))> = None;
+        for conversation in self.conversations_of(client).await? {
+            let Ok(found) = self.engine.look(&conversation.id, |journal| since(journal, since_ms)).await else { continue };
+            for (turn, at_ms, message) in found.into_iter().filter(|(_, _, message)| is(message)) {
+                if first.as_ref().is_none_or(|(known_ms, _)| at_ms < *known_ms) {
+                    first = Some((at_ms, (handle(&conversation.id, turn), message)));
+                }
+            }
+        }
+        match first {
+            Some((_, found)) => Ok(Some(found)),
+            None => self.earlier(client, is).await,
+        }
     }
 
     /// Where this client's calls are: what waits, however old, and what happened lately.
@@ -259,8 +293,8 @@ impl Backing for EngineBacking {
     async fn begin(&self, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
         let qualified = self.qualified(&call.tool).await?;
         let message = caller::message(&qualified, &call.arguments);
-        let earlier = self.earlier(&call.client, &qualified, &message).await.map_err(|error| not_called(&call, &error))?;
-        if let Some(handle) = earlier
+        let earlier = self.earlier(&call.client, |asked| asked == message).await.map_err(|error| not_called(&call, &error))?;
+        if let Some((handle, _)) = earlier
             && let Ok(running) = self.find(&handle, call.clone()).await
         {
             return Ok(running);
@@ -303,6 +337,24 @@ impl Backing for EngineBacking {
         let watched = self.watch_turn(&conversation, turn).await.map_err(stuck)?;
         Ok(Box::new(self.running(&call, (conversation, turn), watched, None)))
     }
+
+    async fn lost(&self, client: &str, digest: &str, since_ms: u64) -> Option<(String, OfferedCall)> {
+        let is = |message: &str| call_in(client, message).is_some_and(|call| call.digest() == digest);
+        match self.lost_call(client, is, since_ms).await {
+            Ok(found) => found.and_then(|(handle, message)| Some((handle, call_in(client, &message)?))),
+            Err(error) => {
+                tracing::warn!(%error, "it cannot be looked for what an MCP client comes back for");
+                None
+            }
+        }
+    }
+}
+
+/// The call that a message asks for.
+fn call_in(client: &str, message: &str) -> Option<OfferedCall> {
+    let (tool, arguments) = caller::asked_in(message)?;
+    let arguments = serde_json::from_str(arguments).ok()?;
+    Some(OfferedCall { client: client.to_owned(), tool: tool.to_owned(), arguments })
 }
 
 fn unknown() -> Refused {

@@ -18,7 +18,7 @@ const MAX_QUIET: usize = 1_024;
 pub(super) struct Earlier {
     pub(super) turn: TurnId,
     /// The message that asked for it.
-    message: String,
+    pub(super) message: String,
     /// When it came, in milliseconds since 1970 UTC.
     pub(super) at_ms: u64,
     pub(super) state: State,
@@ -37,31 +37,33 @@ pub(super) enum State {
     EndedAlone(DriverId),
 }
 
-impl Earlier {
-    /// Whether this message asks for the same call.
-    pub(super) fn is(&self, message: &str) -> bool {
-        self.message == message
-    }
-}
-
 /// The calls of a conversation whose clients may not know their results, the newest first.
 pub(super) fn earlier(journal: &Journal) -> Vec<Earlier> {
     journal.turns().iter().rev().filter_map(|turn| found(journal, *turn)).collect()
 }
 
 fn found(journal: &Journal, turn: TurnId) -> Option<Earlier> {
-    let opening = journal.entry(turn.0)?;
-    let Entry::User(said) = &*opening.entry else { return None };
-    let [ContentBlock::Text { text }] = said.content.as_slice() else { return None };
-    if said.settings.model != caller::model() {
-        return None;
-    }
+    let (at_ms, message) = asked(journal, turn)?;
     let state = match journal.open_turn().filter(|open| open.id() == turn) {
         Some(open) if open.waiting().any(|(_, question)| question.reason == QuestionReason::UnknownOutcome) => State::Unknown,
         Some(open) => State::Open(open.claim().map(|claim| claim.driver.clone())),
         None => ended(journal, turn)?,
     };
-    Some(Earlier { turn, message: text.clone(), at_ms: opening.at_ms, state })
+    Some(Earlier { turn, message: message.to_owned(), at_ms, state })
+}
+
+/// When a client asked for the call of a turn, and with which message.
+fn asked(journal: &Journal, turn: TurnId) -> Option<(u64, &str)> {
+    let opening = journal.entry(turn.0)?;
+    let Entry::User(said) = &*opening.entry else { return None };
+    let [ContentBlock::Text { text }] = said.content.as_slice() else { return None };
+    (said.settings.model == caller::model()).then_some((opening.at_ms, text))
+}
+
+/// The calls of a conversation that were asked for after this time, with when that was and the message, whatever became of them.
+pub(super) fn since(journal: &Journal, at_ms: u64) -> Vec<(TurnId, u64, String)> {
+    let turns = journal.turns().iter().rev().filter_map(|turn| asked(journal, *turn).map(|(at_ms, text)| (*turn, at_ms, text)));
+    turns.take_while(|(_, asked_ms, _)| *asked_ms >= at_ms).map(|(turn, at_ms, text)| (turn, at_ms, text.to_owned())).collect()
 }
 
 /// How a turn ended that may have a result which nobody told: whoever stopped it wants none.

@@ -99,9 +99,7 @@ impl World {
 
 impl Process {
     async fn call_of(&self, client: &str) -> Box<dyn RunningCall> {
-        let arguments = json!({"text": "hi"}).as_object().unwrap().clone();
-        let call = OfferedCall { client: client.to_owned(), tool: "t__do".to_owned(), arguments };
-        self.backing.begin(call).await.unwrap()
+        self.backing.begin(call_of(client)).await.unwrap()
     }
 
     async fn call(&self) -> Box<dyn RunningCall> {
@@ -113,6 +111,11 @@ impl Process {
         self.store.die();
         self.engine.shutdown().await;
     }
+}
+
+fn call_of(client: &str) -> OfferedCall {
+    let arguments = json!({"text": "hi"}).as_object().unwrap().clone();
+    OfferedCall { client: client.to_owned(), tool: "t__do".to_owned(), arguments }
 }
 
 /// What no model is shown as it is.
@@ -249,6 +252,29 @@ async fn calls_that_have_their_results_are_run_again() {
 }
 
 #[tokio::test]
+async fn what_a_client_comes_back_for_is_found_where_its_process_is_gone() {
+    let world = World::new(Action::Allow, 0);
+    let first = world.process(world.disk.another_process());
+    let running = first.call().await;
+    world.has_begun(1).await;
+    let handle = running.handle().to_owned();
+    drop(running);
+    first.killed().await;
+
+    let second = world.next_process().await;
+    let call = call_of("agent");
+    // It came after the client asked for it; also one that did not is found while it is not told.
+    for since_ms in [1_000, 2_000] {
+        let found = second.backing.lost("agent", &call.digest(), since_ms).await;
+        assert_eq!(found, Some((handle.clone(), call.clone())));
+    }
+    let others = OfferedCall { arguments: Map::new(), ..call.clone() };
+    assert_eq!(second.backing.lost("agent", &others.digest(), 1_000).await, None);
+    assert_eq!(second.backing.lost("other", &call.digest(), 1_000).await, None);
+    asked(&mut *second.backing.find(&handle, call).await.unwrap()).await;
+}
+
+#[tokio::test]
 async fn a_result_comes_whole_however_large_it_is() {
     let world = World::new(Action::Allow, 0);
     let process = world.process(world.disk.another_process());
@@ -263,9 +289,7 @@ async fn a_result_comes_whole_however_large_it_is() {
 async fn with_death_at(fuse: Fuse, action: Action) -> Option<(usize, bool)> {
     let world = World::new(action, 9);
     let first = world.process(world.disk.doomed_process(fuse));
-    let arguments = json!({"text": "hi"}).as_object().unwrap().clone();
-    let call = OfferedCall { client: "agent".to_owned(), tool: "t__do".to_owned(), arguments };
-    if let Ok(mut running) = first.backing.begin(call).await {
+    if let Ok(mut running) = first.backing.begin(call_of("agent")).await {
         let answered = async {
             loop {
                 match running.next().await {
