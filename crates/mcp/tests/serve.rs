@@ -275,6 +275,8 @@ async fn tools_are_listed_with_their_schemas_as_they_are_and_what_the_operator_d
             "icons": [{"src": "https://example.org/a.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark"}],
         })
     };
+    let other = asked(&endpoint, request("tools/list", None, json!({"cursor": "x"}), &json!({}))).await;
+    assert_eq!(other.pointer("/error/code"), Some(&json!(-32602)), "{other}");
     let object = json!({"type": "object", "x-unknown": 2});
     let expected = [tool("two__one", true, json!({"type": "array"})), tool("two__other", false, object.clone())];
     assert_eq!(*answer.pointer("/result/tools").unwrap(), json!(expected));
@@ -363,7 +365,7 @@ async fn a_session_that_was_opened_at_one_process_is_gone_on_with_at_every_other
     let ends = async |endpoint: &HttpEndpoint| endpoint.answer(closes(&next)).await.status().as_u16();
     assert_eq!(ends(&processes.start("ben")).await, 404);
     assert_eq!(status(&third, &next).await, 200);
-    assert_eq!([ends(&processes.start("ann")).await, ends(&processes.start("ann")).await], [202, 404]);
+    assert_eq!([ends(&processes.start("ann")).await, ends(&processes.start("ann")).await], [204, 404]);
     assert_eq!(status(&other, &next).await, 404);
 }
 
