@@ -462,14 +462,17 @@ impl Driver {
     }
 
     fn job(&self, id: CallId, attempt: u32, ready: Ready, cancel: CancellationToken) -> Job {
-        let (resume, task) = {
+        let (resume, task, model) = {
             let state = self.live.lock();
             let turn = state.journal.turn();
-            (turn.and_then(|turn| turn.resumption(id)), turn.and_then(|turn| turn.task(id).cloned()))
+            let model = turn.map(|turn| turn.model().clone());
+            (turn.and_then(|turn| turn.resumption(id)), turn.and_then(|turn| turn.task(id).cloned()), model)
         };
         let asking = Asking::Turn { questions: self.asked.door(), resume, task };
         let (live, halts) = (self.live.clone(), self.halts.clone());
         let aids = Aids::of(&self.inner, &self.live.owner);
+        let asks = model.and_then(|model| self.inner.providers.get(model.provider()).ok());
+        let aids = if asks.is_some_and(|asks| asks.takes_results_whole()) { aids.giving_whole() } else { aids };
         let fence = Some(self.fence.clone());
         let moved = self.moved(id, &ready.tool.definition);
         Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids, fence, moved }.run())

@@ -245,6 +245,14 @@ impl Engine {
         self.inner.store.driver()
     }
 
+    /// Whether the process of a driver is alive.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn lives(&self, driver: &DriverId) -> Result<bool, EngineError> {
+        Ok(self.inner.store.is_alive(driver).await?)
+    }
+
     /// The time of day.
     pub fn clock(&self) -> &dyn Clock {
         &*self.inner.clock

@@ -43,6 +43,12 @@ pub trait Provider: Send + Sync + Debug {
         TokenCounting::Estimated
     }
 
+    /// Whether results are given to it whole, however large they are: it is a program, which has room for them and counts on their
+    /// form. A model is shown beginning and end.
+    fn takes_results_whole(&self) -> bool {
+        false
+    }
+
     /// The models that the endpoint offers, its configured ones where some are configured.
     ///
     /// # Errors

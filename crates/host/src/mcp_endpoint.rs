@@ -2,12 +2,15 @@
 //!
 //! A client's call is a turn like any other: the client is its model, which asks for one tool and is content with the
 //! result. So it is stored, limited, asked about and shown like every call, and there is no second way to run a tool.
-//! [`caller`] is that model, [`backing`] turns calls into turns, [`running`] tells what becomes of one.
+//! [`caller`] is that model, [`backing`] turns calls into turns, [`running`] tells what becomes of one, and [`earlier`] finds those
+//! that were begun before and not told.
 
 mod backing;
 pub(crate) mod caller;
+mod earlier;
 mod pool;
 mod running;
+mod shared;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Map, Value};
 use turnwright_core::{AnswerAction, ApproveMode, UserId};
 use turnwright_engine::{Documents, Engine, KeptBy, Reply, SystemClock, ToolOutput};
-use turnwright_mcp::serve::{Backing, FixtureTools, Happened, HttpEndpoint, OfferedCall, SessionKeeping, StdioEnd, stdio};
+use turnwright_mcp::serve::{FixtureTools, Happened, HttpEndpoint, OfferedCall, RunningCall, SessionKeeping, StdioEnd, stdio};
 
 use crate::{Host, HostBuilder};
 use backing::EngineBacking;
@@ -61,10 +64,14 @@ struct OfUsers {
 impl Host {
     /// Offers the tools to MCP clients over HTTP. A request's body may have `body_limit_bytes`.
     pub fn mcp_endpoint(&self, serving: McpServing, body_limit_bytes: usize) -> McpEndpoint {
-        let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Servers, serving.clone()));
+        let backing = Arc::new(self.mcp_backing(KeptBy::Servers, serving.clone()));
         let http =
             HttpEndpoint::new(backing.clone(), body_limit_bytes).keeping_sessions(keeping(&self.documents, &self.engine));
         McpEndpoint { http, backing, of_users: Arc::new(self.of_users(serving, body_limit_bytes)) }
+    }
+
+    fn mcp_backing(&self, kept_by: KeptBy, serving: McpServing) -> EngineBacking {
+        EngineBacking::new(self.engine.clone(), kept_by, serving, self.documents.clone())
     }
 
     fn of_users(&self, serving: McpServing, body_limit_bytes: usize) -> OfUsers {
@@ -75,14 +82,14 @@ impl Host {
     /// [`HostBuilder::conformance_fixtures`].
     pub fn mcp_endpoint_with_fixtures(&self, body_limit_bytes: usize) -> McpEndpoint {
         let serving = McpServing { unqualified: Some(FixtureTools::NAME.to_owned()), ..McpServing::default() };
-        let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Servers, serving.clone()));
+        let backing = Arc::new(self.mcp_backing(KeptBy::Servers, serving.clone()));
         let http = HttpEndpoint::with_fixtures(backing.clone(), body_limit_bytes);
         McpEndpoint { http, backing, of_users: Arc::new(self.of_users(serving, body_limit_bytes)) }
     }
 
     /// Offers the tools to the MCP client at standard input and output, until it closes its end or `stop` is ready.
     pub async fn serve_mcp(&self, serving: McpServing, stop: impl Future<Output = ()> + Send) -> StdioEnd {
-        let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Chat, serving));
+        let backing = Arc::new(self.mcp_backing(KeptBy::Chat, serving));
         let end = stdio(backing.clone(), stop).await;
         backing.end().await;
         end
@@ -90,29 +97,39 @@ impl Host {
 
     /// Runs one tool as an MCP client's call is run: as a turn that is stored. Where a person has to allow it, it does not run.
     pub async fn run_tool(&self, serving: McpServing, tool: &str, arguments: Map<String, Value>) -> ToolOutput {
-        let backing = EngineBacking::new(self.engine.clone(), KeptBy::Chat, serving);
+        let backing = self.mcp_backing(KeptBy::Chat, serving);
         let call = OfferedCall { client: "turnwright".to_owned(), tool: tool.to_owned(), arguments };
-        let failed = |text: String| ToolOutput { is_error: true, ..ToolOutput::text(text) };
-        let mut running = match backing.begin(call).await {
-            Ok(running) => running,
-            Err(refused) => return failed(refused.to_string()),
+        // Who runs a tool by hand wants it run, whatever became of it before.
+        let output = match backing.begin_anew(&call).await {
+            Ok(running) => to_its_end(running).await,
+            Err(refused) => failed(refused.to_string()),
         };
-        loop {
-            match running.next().await {
-                Happened::Ended(output) => return output,
-                Happened::Asked(question) => {
-                    running.cancel().await;
-                    return failed(question.elsewhere);
-                }
-                Happened::Inquired(inquiry) => {
-                    if let Err(why) = running.answer(&inquiry.id, Reply::of(AnswerAction::Decline)).await {
-                        return failed(why);
-                    }
-                }
-                Happened::Progress(_) | Happened::Decided | Happened::Answered(_) => {}
+        backing.end().await;
+        output
+    }
+}
+
+/// What a call comes to where nobody can be asked.
+async fn to_its_end(mut running: Box<dyn RunningCall>) -> ToolOutput {
+    loop {
+        match running.next().await {
+            Happened::Ended(output) => return output,
+            Happened::Asked(question) => {
+                running.cancel().await;
+                return failed(question.elsewhere);
             }
+            Happened::Inquired(inquiry) => {
+                if let Err(why) = running.answer(&inquiry.id, Reply::of(AnswerAction::Decline)).await {
+                    return failed(why);
+                }
+            }
+            Happened::Progress(_) | Happened::Decided | Happened::Answered(_) => {}
         }
     }
+}
+
+fn failed(text: String) -> ToolOutput {
+    ToolOutput { is_error: true, ..ToolOutput::text(text) }
 }
 
 /// Where the sessions of the user for whom `engine` acts are kept. One that began without the right to decide stays without.
@@ -143,7 +160,8 @@ impl McpEndpoint {
         let of_users = self.of_users.clone();
         let mut endpoints = of_users.made.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
-            let backing = Arc::new(EngineBacking::new(engine.clone(), KeptBy::Servers, of_users.serving.clone()));
+            let (serving, documents) = (of_users.serving.clone(), of_users.documents.clone());
+            let backing = Arc::new(EngineBacking::new(engine.clone(), KeptBy::Servers, serving, documents));
             let http = HttpEndpoint::new(backing.clone(), of_users.body_limit_bytes);
             let http = http.keeping_sessions(keeping(&of_users.documents, engine));
             let of_users = OfUsers {
@@ -167,3 +185,6 @@ impl McpEndpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ mod sessions;
 mod stdio;
 mod wanted;
 
-pub use backing::{Asks, Backing, Happened, Inquiry, OfferedCall, OfferedTool, Question, Refused, RunningCall};
+pub use backing::{Asks, Backing, Happened, Inquiry, Leave, OfferedCall, OfferedTool, Question, Refused, RunningCall};
 pub use fixtures::FixtureTools;
 pub use http::HttpEndpoint;
 pub use sessions::SessionKeeping;

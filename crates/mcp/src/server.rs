@@ -274,7 +274,7 @@ impl McpServer {
                 let text = format!("`{}` was cancelled before it was called.", call.tool);
                 return Err(Broken::Failed(ToolError::new(ToolErrorKind::Cancelled, text)));
             }
-            connection = self.connection(&call.tool) => connection.map_err(Broken::Failed)?,
+            connection = self.connection(&call.tool) => connection.map_err(Broken::Unreached)?,
         };
         drop(starts);
         // What was offered may be what an earlier run had learned.
@@ -320,9 +320,13 @@ impl McpServer {
         let first = self.call_once(meant, call, again.clone(), context).await;
         match first {
             // The connection is opened anew, once for all who wait.
-            Err(Broken::Lost(_)) if is_replayable && !context.cancel.is_cancelled() => {
+            Err(Broken::Lost(lost)) if is_replayable && !context.cancel.is_cancelled() => {
                 tracing::info!(server = self.shared.config.name, tool = call.tool, "a replayable call is repeated");
-                Box::pin(self.call_once(meant, call, again, context)).await.map_err(Broken::into_error)
+                match Box::pin(self.call_once(meant, call, again, context)).await {
+                    // It was called the first time.
+                    Err(Broken::Unreached(_)) => Err(lost),
+                    done => done.map_err(Broken::into_error),
+                }
             }
             done => done.map_err(Broken::into_error),
         }
@@ -377,6 +381,8 @@ impl McpServer {
 
 /// How an attempt at a call went wrong.
 enum Broken {
+    /// There was no connection: nothing was sent.
+    Unreached(ToolError),
     /// The connection broke while it ran.
     Lost(ToolError),
     /// In any other way.
@@ -385,7 +391,7 @@ enum Broken {
 
 impl Broken {
     fn into_error(self) -> ToolError {
-        let (Self::Lost(error) | Self::Failed(error)) = self;
+        let (Self::Unreached(error) | Self::Lost(error) | Self::Failed(error)) = self;
         error
     }
 }

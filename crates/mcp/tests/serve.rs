@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use turnwright_core::{ContentBlock, Declared, ToolDefinition, text_of};
 use turnwright_engine::{Documents, Icon, Reply, ToolFace, ToolOutput};
 use turnwright_mcp::serve::{
-    Asks, Backing, Happened, HttpEndpoint, Inquiry, OfferedCall, OfferedTool, Question, Refused, RunningCall, SessionKeeping,
+    Asks, Backing, Happened, HttpEndpoint, Inquiry, Leave, OfferedCall, OfferedTool, Question, Refused, RunningCall,
+    SessionKeeping,
 };
 use turnwright_testkit::{ManualClock, MemoryDocuments};
 
@@ -65,7 +66,8 @@ impl Backing for Two {
                 diagnostic: None,
             })])),
             "two__other" => {
-                let question = Question { text: "May it?".into(), elsewhere: "Ask elsewhere.".into() };
+                let (text, elsewhere) = ("May it?".into(), "Ask elsewhere.".into());
+                let question = Question { key: Question::key_of(1), leave: Leave::ToRun, text, elsewhere };
                 Ok(said(vec![Happened::Ended(ToolOutput::text("it ran")), Happened::Asked(question)]))
             }
             "two__asks" => {
@@ -94,6 +96,11 @@ impl Backing for Two {
         };
         let left = vec![inquiry("form", "far asks: Who?"), inquiry("earlier", "far asks: What?")];
         Ok(Box::new(Said { left, waits: false, joined: Some(Arc::clone(&self.joined)) }))
+    }
+
+    async fn lost(&self, client: &str, digest: &str, since_ms: u64) -> Option<(String, OfferedCall)> {
+        let call = OfferedCall { client: client.to_owned(), tool: "two__one".to_owned(), arguments: serde_json::Map::new() };
+        (digest == call.digest() && since_ms == 1).then(|| ("the handle".to_owned(), call))
     }
 }
 
@@ -268,6 +275,8 @@ async fn tools_are_listed_with_their_schemas_as_they_are_and_what_the_operator_d
             "icons": [{"src": "https://example.org/a.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark"}],
         })
     };
+    let other = asked(&endpoint, request("tools/list", None, json!({"cursor": "x"}), &json!({}))).await;
+    assert_eq!(other.pointer("/error/code"), Some(&json!(-32602)), "{other}");
     let object = json!({"type": "object", "x-unknown": 2});
     let expected = [tool("two__one", true, json!({"type": "array"})), tool("two__other", false, object.clone())];
     assert_eq!(*answer.pointer("/result/tools").unwrap(), json!(expected));
@@ -356,8 +365,39 @@ async fn a_session_that_was_opened_at_one_process_is_gone_on_with_at_every_other
     let ends = async |endpoint: &HttpEndpoint| endpoint.answer(closes(&next)).await.status().as_u16();
     assert_eq!(ends(&processes.start("ben")).await, 404);
     assert_eq!(status(&third, &next).await, 200);
-    assert_eq!([ends(&processes.start("ann")).await, ends(&processes.start("ann")).await], [202, 404]);
+    assert_eq!([ends(&processes.start("ann")).await, ends(&processes.start("ann")).await], [204, 404]);
     assert_eq!(status(&other, &next).await, 404);
+}
+
+#[tokio::test]
+async fn who_comes_back_to_another_process_gets_the_answer_to_what_was_asked_of_the_one_that_is_gone() {
+    let processes = Processes::new();
+    let (first, second) = (processes.start("ada"), processes.start("ada"));
+    let session = opened(&first, &json!({})).await;
+    for (tool, answer) in [("two__one", json!({"content": [{"type": "text", "text": "tester"}]})), ("two__other", Value::Null)]
+    {
+        let params = json!({"name": tool, "arguments": {}});
+        let call = json!({"jsonrpc": "2.0", "id": "a 7", "method": "tools/call", "params": params});
+        let mut body = Box::pin(first.answer(legacy(&session, &call)).await.into_body());
+        let frame = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await.unwrap().unwrap();
+        let event = String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap();
+        let event = event.lines().find_map(|line| line.strip_prefix("id: ").or_else(|| line.strip_prefix("id:"))).unwrap();
+
+        let back = http::Request::get("http://localhost/mcp")
+            .header("Host", "localhost")
+            .header("Accept", "text/event-stream")
+            .header("Mcp-Session-Id", &session)
+            .header("Last-Event-ID", event);
+        let mut told =
+            Messages { body: Box::pin(second.answer(back.body(Whole(None)).unwrap()).await.into_body()), read: String::new() };
+        let told = told.next().await.unwrap();
+        assert_eq!(told["id"], json!("a 7"), "{told}");
+        if answer.is_null() {
+            assert_eq!(told.pointer("/error/code"), Some(&json!(-32603)), "{told}");
+        } else {
+            assert_eq!(told.pointer("/result/content"), answer.get("content"), "{told}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -119,6 +119,18 @@ async fn a_call_whose_connection_broke_is_repeated_once_where_its_tool_is_replay
 }
 
 #[tokio::test]
+async fn a_call_that_its_server_died_of_was_called_also_where_it_cannot_be_repeated() {
+    let mut config = replayable(misbehaving("crash_call", ""));
+    (config.restart.attempts, config.restart.open) = (1, LONG);
+    let fixture = started(config).await;
+    let error = fixture.call("t", nothing()).await.unwrap_err();
+    let words = "The MCP server `bad` ended while `t` was running. Whether the call took effect is unknown: check before you \
+                 call it again.";
+    assert_eq!(error.model_text, words);
+    fixture.stop().await;
+}
+
+#[tokio::test]
 async fn its_states_are_told_in_the_order_in_which_they_are_true() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("calls").display().to_string();

@@ -13,7 +13,7 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Agent, Client, Error, ErrorCode, Stdio};
 use turnwright_core::{ConversationId, Journal};
-use turnwright_engine::{EngineError, NewConversation, Place, WatchFrom};
+use turnwright_engine::{Engine, EngineError, NewConversation, Place, WatchFrom};
 use turnwright_server::timestamp;
 
 use super::choices::Choices;
@@ -75,9 +75,9 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
             agent_client_protocol::on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: SetSessionModeRequest, responder, _cx: ConnectionTo<Client>| {
-                let chosen = choosing.choices.choose_mode(&request).map(|()| SetSessionModeResponse::new());
-                responder.respond_with_result(chosen)
+            async move |request: SetSessionModeRequest, responder, cx: ConnectionTo<Client>| {
+                let agent = choosing.clone();
+                cx.spawn(async move { responder.respond_with_result(agent.choose_mode(&request).await) })
             },
             agent_client_protocol::on_receive_request!(),
         )
@@ -217,8 +217,20 @@ impl Turnwright {
         Ok(ListSessionsResponse::new(told.collect()).next_cursor(next))
     }
 
-    async fn choose(&self, request: &SetSessionConfigOptionRequest) -> Result<SetSessionConfigOptionResponse, Error> {
+    async fn choose_mode(&self, request: &SetSessionModeRequest) -> Result<SetSessionModeResponse, Error> {
+        self.engine_of(&request.session_id).await?;
+        self.choices.choose_mode(request).map(|()| SetSessionModeResponse::new())
+    }
+
+    /// The engine, where there is this session.
+    async fn engine_of(&self, session: &SessionId) -> Result<Engine, Error> {
         let (engine, _) = self.started.begun().await?;
+        engine.conversation(&name(session)?).await.map_err(|error| failed(&error))?;
+        Ok(engine)
+    }
+
+    async fn choose(&self, request: &SetSessionConfigOptionRequest) -> Result<SetSessionConfigOptionResponse, Error> {
+        let engine = self.engine_of(&request.session_id).await?;
         self.choices.choose_option(request, &engine)?;
         Ok(SetSessionConfigOptionResponse::new(self.choices.options(&request.session_id, &engine).await))
     }

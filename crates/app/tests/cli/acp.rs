@@ -247,6 +247,8 @@ async fn a_model_is_chosen_for_a_session_and_a_mode_with_it() {
         let refused = agent.send_request(request).block_task().await.unwrap_err();
         assert!(refused.message.contains("nobody"), "{refused:?}");
         agent.send_request(SetSessionModeRequest::new(made.session_id.clone(), "all")).block_task().await?;
+        let nobodys = agent.send_request(SetSessionModeRequest::new("nobodys", "all")).block_task().await.unwrap_err();
+        assert!(nobodys.message.contains("nobodys"), "{nobodys:?}");
         prompt(&agent, &made.session_id, "write \"hi\" to file \"b.txt\"").await?;
         Ok(())
     })

@@ -60,6 +60,16 @@ pub(crate) struct Aids {
     cache: Arc<ResultCache>,
     /// Where its result goes that is too large, where there is such a place.
     spool: Option<Spool>,
+    large: Large,
+}
+
+/// What becomes of a result that is too large for a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Large {
+    /// It is kept, and shown in part.
+    PutAway,
+    /// It stays as it is.
+    Whole,
 }
 
 impl Aids {
@@ -70,7 +80,14 @@ impl Aids {
             secrets: inner.secrets(),
             cache: inner.result_cache.clone(),
             spool: inner.spool(user),
+            large: Large::PutAway,
         }
+    }
+
+    /// The same for whoever takes results whole.
+    #[must_use]
+    pub(super) fn giving_whole(self) -> Self {
+        Self { large: Large::Whole, ..self }
     }
 }
 
@@ -328,10 +345,10 @@ async fn lost(fence: Option<Fence>) {
     }
 }
 
-/// Hides what must not be seen in a result, before any of it is stored, and puts away what is too large.
+/// Hides what must not be seen in a result, before any of it is stored, and puts away what is too large for who asked.
 async fn make_storable(aids: &Aids, name: &str, result: &mut ToolResult, cancel: &CancellationToken) {
     aids.secrets.hide_in_result(result);
-    if let Some(spool) = &aids.spool {
+    if let Some(spool) = aids.spool.as_ref().filter(|_| aids.large == Large::PutAway) {
         let large = ToolOutput {
             content: std::mem::take(&mut result.content),
             structured_content: result.structured_content.take(),

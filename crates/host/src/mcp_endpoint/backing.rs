@@ -7,23 +7,31 @@ use async_trait::async_trait;
 use serde_json::Map;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use turnwright_core::{ApproveMode, ConversationId, Entry, Seq, ToolDefinition, TurnId};
+use turnwright_core::{ApproveMode, ConversationId, DriverId, Entry, Seq, ToolDefinition, TurnId};
 use turnwright_engine::{
-    Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SentState, SettingsOverlay, Watch, WatchFrom,
+    Conversation, Documents, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SentState, SettingsOverlay,
+    Watch, WatchFrom,
 };
 use turnwright_mcp::serve::{Backing, OfferedCall, OfferedTool, Refused, RunningCall};
 
+use super::McpServing;
 use super::caller;
-use super::pool::{Pool, Slot};
+use super::earlier::{State, earlier, since};
+use super::pool::Slot;
 use super::running::Running;
-use super::{McpServing, Questions};
+use super::shared::{Attending, Shared};
 
 /// How often it is looked whether another process changed what there is, once a client wants to know. What this one
 /// changes is told at once.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The steps of a call's turn: asking for it, and being content.
 const STEPS: u32 = 2;
+/// How many of the user's newest conversations are looked through for a call that was begun before.
+const MAX_LOOKED_AT: usize = 200;
+/// How long it is the same call that comes again, and not the next one, once it has its result.
+const SAME_FOR: Duration = Duration::from_hours(24);
+/// How long after its end a call comes again whose process was killed in the moment between the end and the answer.
+const AGAIN_WITHIN: Duration = Duration::from_mins(10);
 
 /// See the module.
 #[derive(Debug)]
@@ -36,19 +44,10 @@ pub(super) struct EngineBacking {
     changes: OnceLock<watch::Sender<u64>>,
 }
 
-/// What the calls share.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    pub(super) pool: Pool,
-    pub(super) tasks: TaskTracker,
-    pub(super) stop: CancellationToken,
-    pub(super) questions: Questions,
-}
-
 impl EngineBacking {
-    pub(super) fn new(engine: Engine, kept_by: KeptBy, serving: McpServing) -> Self {
+    pub(super) fn new(engine: Engine, kept_by: KeptBy, serving: McpServing, documents: Arc<dyn Documents>) -> Self {
         let McpServing { approve, unqualified, questions } = serving;
-        let shared = Arc::new(Shared { questions, ..Shared::default() });
+        let shared = Arc::new(Shared::new(questions, documents));
         Self { engine, kept_by, approve, unqualified, shared, changes: OnceLock::new() }
     }
 
@@ -94,13 +93,15 @@ impl EngineBacking {
                 Err(error) => return Err(error),
             }
         }
-        let title = Some(format!("MCP client {client}"));
+        let title = Some(title(client));
         let new = self.engine.create(NewConversation { title, ..NewConversation::default() }).await?;
         Ok((Slot { conversation: new.id, calls: 0 }, None))
     }
 
     async fn send(&self, call: &OfferedCall, qualified: &str) -> Result<Running, EngineError> {
         let (slot, after) = self.free(&call.client).await?;
+        // From before it begins: nobody else of this process takes it for one that was left.
+        let attending = self.shared.attend(&slot.conversation);
         let overlay = SettingsOverlay {
             model: Some(caller::model()),
             approve: self.approve,
@@ -119,7 +120,138 @@ impl EngineBacking {
         if sent.state != SentState::Started {
             return Err(EngineError::Invalid { what: format!("conversation `{}` is in use", slot.conversation) });
         }
-        Ok(self.running(call, (slot.conversation.clone(), sent.turn_id), (watch, after), Some(slot)))
+        let running = self.running(call, (slot.conversation.clone(), sent.turn_id), (watch, after), Some(attending));
+        Ok(running.giving_back(slot))
+    }
+
+    /// Begins a call, whether or not the same was begun before.
+    pub(super) async fn begin_anew(&self, call: &OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
+        let qualified = self.qualified(&call.tool).await?;
+        Ok(Box::new(self.send(call, &qualified).await.map_err(|error| not_called(call, &error))?))
+    }
+
+    /// The handle and the message of the same call, where this client asked for it before and may not know what came of it.
+    async fn earlier(
+        &self,
+        client: &str,
+        is: impl Fn(&str) -> bool + Send + Sync,
+    ) -> Result<Option<(String, String)>, EngineError> {
+        let (mut ended, own) = (None, self.engine.driver());
+        for conversation in self.conversations_of(client).await? {
+            let Conversation { id, updated_at_ms, created_at_ms, .. } = conversation;
+            if self.shared.quiet.is(&id, updated_at_ms) {
+                continue;
+            }
+            let found = match self.engine.look(&id, earlier).await {
+                Ok(found) => found,
+                Err(EngineError::NotFound { .. }) => continue,
+                // It cannot be read the next time either.
+                Err(EngineError::Store(error)) if error.is_of_what_is_stored() => continue,
+                Err(error) => return Err(error),
+            };
+            let is_just_now = self.is_within(AGAIN_WITHIN, updated_at_ms);
+            if found.iter().all(|found| matches!(&found.state, State::EndedAlone(driver) if driver == own || !is_just_now)) {
+                self.shared.quiet.note(id, updated_at_ms);
+                continue;
+            }
+            // What is older than its conversation came with a copy.
+            for found in found.iter().filter(|found| found.at_ms >= created_at_ms && is(&found.message)) {
+                let is_it = match &found.state {
+                    State::Unknown => true,
+                    State::Open(driver) => self.is_left(&id, driver.as_ref()).await?,
+                    State::Ended => {
+                        if ended.is_none()
+                            && self.is_within(SAME_FOR, updated_at_ms)
+                            && !self.shared.is_told(&id, found.turn).await?
+                        {
+                            ended = Some((handle(&id, found.turn), found.message.clone()));
+                        }
+                        false
+                    }
+                    State::EndedAlone(driver) => {
+                        let was_killed = is_just_now
+                            && !self.only_reads(&found.message)
+                            && driver != own
+                            && !self.engine.lives(driver).await?;
+                        if ended.is_none() && was_killed && !self.shared.is_told(&id, found.turn).await? {
+                            ended = Some((handle(&id, found.turn), found.message.clone()));
+                        }
+                        false
+                    }
+                };
+                if is_it {
+                    return Ok(Some((handle(&id, found.turn), found.message.clone())));
+                }
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Whether a message asks for a tool that changes nothing.
+    fn only_reads(&self, message: &str) -> bool {
+        let tool = caller::asked_in(message).map(|(tool, _)| tool);
+        self.engine.tools_now().iter().any(|known| Some(known.name.as_str()) == tool && known.declared.read_only)
+    }
+
+    /// The handle and the message of the first call that a client asked for after this time, else of one that was not told.
+    async fn lost_call(
+        &self,
+        client: &str,
+        is: impl Fn(&str) -> bool + Send + Sync,
+        since_ms: u64,
+    ) -> Result<Option<(String, String)>, EngineError> {
+        let mut first: Option<(u64, (String, String))> = None;
+        for conversation in self.conversations_of(client).await? {
+            let Ok(found) = self.engine.look(&conversation.id, |journal| since(journal, since_ms)).await else { continue };
+            for (turn, at_ms, message) in found.into_iter().filter(|(_, _, message)| is(message)) {
+                if first.as_ref().is_none_or(|(known_ms, _)| at_ms < *known_ms) {
+                    first = Some((at_ms, (handle(&conversation.id, turn), message)));
+                }
+            }
+        }
+        match first {
+            Some((_, found)) => Ok(Some(found)),
+            None => self.earlier(client, is).await,
+        }
+    }
+
+    /// Where this client's calls are: what waits, however old, and what happened lately.
+    async fn conversations_of(&self, client: &str) -> Result<Vec<Conversation>, EngineError> {
+        let title = Some(title(client));
+        let mut found = Vec::new();
+        for waiting in self.engine.all_waiting().await? {
+            if found.iter().any(|known: &Conversation| known.id == waiting.conversation) {
+                continue;
+            }
+            match self.engine.conversation(&waiting.conversation).await {
+                Ok(conversation) => found.push(conversation),
+                Err(EngineError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let newest = self.engine.conversations(None, MAX_LOOKED_AT).await?;
+        let newest = newest.into_iter().filter(|conversation| self.is_within(SAME_FOR, conversation.updated_at_ms));
+        let newest: Vec<_> = newest.filter(|new| found.iter().all(|known| known.id != new.id)).collect();
+        found.extend(newest);
+        found.retain(|conversation| conversation.title == title);
+        Ok(found)
+    }
+
+    fn is_within(&self, time: Duration, at_ms: u64) -> bool {
+        Duration::from_millis(self.engine.clock().now_ms().saturating_sub(at_ms)) < time
+    }
+
+    /// Whether nobody waits for the open call of a conversation, which this driver had last.
+    async fn is_left(&self, conversation: &ConversationId, driver: Option<&DriverId>) -> Result<bool, EngineError> {
+        if self.shared.is_attended(conversation) {
+            return Ok(false);
+        }
+        match driver {
+            Some(driver) if driver == self.engine.driver() => Ok(true),
+            Some(driver) => Ok(!self.engine.lives(driver).await?),
+            // Somebody is about to begin it.
+            None => Ok(false),
+        }
     }
 
     /// What happens in a turn, from its beginning.
@@ -133,10 +265,9 @@ impl EngineBacking {
         call: &OfferedCall,
         turn: (ConversationId, TurnId),
         watched: (Watch, Option<Seq>),
-        slot: Option<Slot>,
+        attending: Option<Attending>,
     ) -> Running {
-        let (engine, shared) = (self.engine.clone(), self.shared.clone());
-        Running::new(engine, shared, key(call), call, turn, watched, slot)
+        Running::new(self.engine.clone(), self.shared.clone(), call, turn, watched, attending)
     }
 }
 
@@ -161,13 +292,14 @@ impl Backing for EngineBacking {
 
     async fn begin(&self, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
         let qualified = self.qualified(&call.tool).await?;
-        if let Some(handle) = self.shared.pool.left(&key(&call))
+        let message = caller::message(&qualified, &call.arguments);
+        let earlier = self.earlier(&call.client, |asked| asked == message).await.map_err(|error| not_called(&call, &error))?;
+        if let Some((handle, _)) = earlier
             && let Ok(running) = self.find(&handle, call.clone()).await
         {
             return Ok(running);
         }
-        let other = |error: EngineError| Refused::Other(format!("`{}` was not called: {error}", call.tool));
-        Ok(Box::new(self.send(&call, &qualified).await.map_err(other)?))
+        Ok(Box::new(self.send(&call, &qualified).await.map_err(|error| not_called(&call, &error))?))
     }
 
     async fn find(&self, handle: &str, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
@@ -183,12 +315,12 @@ impl Backing for EngineBacking {
         if !self.engine.look(&conversation, is_this).await.unwrap_or(false) {
             return Err(unknown());
         }
-        self.shared.pool.forget(handle);
+        let attending = self.shared.attend(&conversation);
         let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot go on: {error}", call.tool));
         let watched = self.watch_turn(&conversation, turn).await.map_err(stuck)?;
         // Where nobody drives it, what was decided elsewhere has not begun yet.
         self.engine.resume(&conversation).await.map_err(stuck)?;
-        Ok(Box::new(self.running(&call, (conversation, turn), watched, None)))
+        Ok(Box::new(self.running(&call, (conversation, turn), watched, Some(attending))))
     }
 
     async fn join(&self, handle: &str, client: &str) -> Result<Box<dyn RunningCall>, Refused> {
@@ -205,6 +337,24 @@ impl Backing for EngineBacking {
         let watched = self.watch_turn(&conversation, turn).await.map_err(stuck)?;
         Ok(Box::new(self.running(&call, (conversation, turn), watched, None)))
     }
+
+    async fn lost(&self, client: &str, digest: &str, since_ms: u64) -> Option<(String, OfferedCall)> {
+        let is = |message: &str| call_in(client, message).is_some_and(|call| call.digest() == digest);
+        match self.lost_call(client, is, since_ms).await {
+            Ok(found) => found.and_then(|(handle, message)| Some((handle, call_in(client, &message)?))),
+            Err(error) => {
+                tracing::warn!(%error, "it cannot be looked for what an MCP client comes back for");
+                None
+            }
+        }
+    }
+}
+
+/// The call that a message asks for.
+fn call_in(client: &str, message: &str) -> Option<OfferedCall> {
+    let (tool, arguments) = caller::asked_in(message)?;
+    let arguments = serde_json::from_str(arguments).ok()?;
+    Some(OfferedCall { client: client.to_owned(), tool: tool.to_owned(), arguments })
 }
 
 fn unknown() -> Refused {
@@ -217,9 +367,18 @@ fn place(handle: &str) -> Option<(ConversationId, TurnId)> {
     Some((conversation.parse().ok()?, turn.parse().ok()?))
 }
 
-/// What makes two calls the same.
-fn key(call: &OfferedCall) -> String {
-    format!("{}\n{}\n{}", call.client, call.tool, serde_json::Value::Object(call.arguments.clone()))
+/// Names a turn.
+pub(super) fn handle(conversation: &ConversationId, turn: TurnId) -> String {
+    format!("{conversation}/{turn}")
+}
+
+/// By which the conversations of a client are known.
+fn title(client: &str) -> String {
+    format!("MCP client {client}")
+}
+
+fn not_called(call: &OfferedCall, error: &EngineError) -> Refused {
+    Refused::Other(format!("`{}` was not called: {error}", call.tool))
 }
 
 /// Counts how often the tools change.

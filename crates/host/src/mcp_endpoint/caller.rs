@@ -28,9 +28,14 @@ pub(super) fn message(tool: &str, arguments: &Map<String, Value>) -> String {
 /// The tool and the arguments that a message asks for.
 pub(super) fn asked(message: &UserMessage) -> Option<(&str, &str)> {
     match message.content.as_slice() {
-        [ContentBlock::Text { text }] => text.strip_prefix(VERB)?.split_once(' '),
+        [ContentBlock::Text { text }] => asked_in(text),
         _ => None,
     }
+}
+
+/// The same of its text.
+pub(super) fn asked_in(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix(VERB)?.split_once(' ')
 }
 
 /// See the module.
@@ -62,6 +67,10 @@ impl Provider for Caller {
             }
         };
         Ok(Box::pin(stream::iter([Ok(deltas)])))
+    }
+
+    fn takes_results_whole(&self) -> bool {
+        true
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {

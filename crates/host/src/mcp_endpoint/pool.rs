@@ -3,17 +3,15 @@
 //! A conversation has one open turn at a time, and a client may have many calls: each takes a conversation of the client's
 //! that is free, or a new one. After some calls a conversation is not used any more, so that none grows without end.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use turnwright_core::ConversationId;
 
 /// How many calls a conversation takes.
-const MAX_CALLS: u32 = 50;
+pub(super) const MAX_CALLS: u32 = 50;
 /// How many free conversations are remembered of all clients.
 const MAX_FREE: usize = 256;
-/// How many calls that wait for a person are remembered.
-const MAX_WAITING: usize = 1_024;
 
 /// A conversation and how many calls it had.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,60 +20,32 @@ pub(super) struct Slot {
     pub(super) calls: u32,
 }
 
-/// The conversations that are free, and the calls that wait for a person whom their client could not ask.
+/// The conversations that are free, by client.
 #[derive(Debug, Default)]
-pub(super) struct Pool(Mutex<Pooled>);
-
-#[derive(Debug, Default)]
-struct Pooled {
-    free: HashMap<String, Vec<Slot>>,
-    waiting: VecDeque<(String, String)>,
-}
+pub(super) struct Pool(Mutex<HashMap<String, Vec<Slot>>>);
 
 impl Pool {
     /// A free conversation of the client's, which is not free from then on.
     pub(super) fn take(&self, client: &str) -> Option<Slot> {
-        let mut pooled = self.lock();
-        let slots = pooled.free.get_mut(client)?;
+        let mut free = self.lock();
+        let slots = free.get_mut(client)?;
         let slot = slots.pop();
         if slots.is_empty() {
-            pooled.free.remove(client);
+            free.remove(client);
         }
         slot
     }
 
     /// Gives a conversation back whose call ended.
     pub(super) fn give(&self, client: &str, slot: Slot) {
-        let mut pooled = self.lock();
-        let has_room = pooled.free.values().map(Vec::len).sum::<usize>() < MAX_FREE;
+        let mut free = self.lock();
+        let has_room = free.values().map(Vec::len).sum::<usize>() < MAX_FREE;
         if slot.calls < MAX_CALLS && has_room {
-            pooled.free.entry(client.to_owned()).or_default().push(slot);
+            free.entry(client.to_owned()).or_default().push(slot);
         }
     }
 
-    /// Remembers under which handle `call` waits.
-    pub(super) fn waits(&self, call: String, handle: String) {
-        let mut pooled = self.lock();
-        pooled.waiting.retain(|(known, _)| *known != call);
-        pooled.waiting.push_back((call, handle));
-        if pooled.waiting.len() > MAX_WAITING {
-            pooled.waiting.pop_front();
-        }
-    }
-
-    /// The handle of the same call that was left to wait, which is forgotten.
-    pub(super) fn left(&self, call: &str) -> Option<String> {
-        let mut pooled = self.lock();
-        let at = pooled.waiting.iter().position(|(known, _)| known == call)?;
-        pooled.waiting.remove(at).map(|(_, handle)| handle)
-    }
-
-    /// Forgets a call that was found again.
-    pub(super) fn forget(&self, handle: &str) {
-        self.lock().waiting.retain(|(_, known)| known != handle);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Pooled> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<Slot>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -95,13 +65,5 @@ mod tests {
         pool.give("a", slot("one", 1));
         pool.give("b", slot("two", MAX_CALLS));
         assert_eq!((pool.take("b"), pool.take("a"), pool.take("a")), (None, Some(slot("one", 1)), None));
-    }
-
-    #[test]
-    fn a_call_that_was_left_is_found_once() {
-        let pool = Pool::default();
-        pool.waits("call".into(), "first".into());
-        pool.waits("call".into(), "second".into());
-        assert_eq!((pool.left("other"), pool.left("call"), pool.left("call")), (None, Some("second".into()), None));
     }
 }

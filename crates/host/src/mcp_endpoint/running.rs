@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId, QuestionReason, Seq, TurnId, Verdict};
+use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId, Journal, QuestionReason, Seq, TurnId, Verdict};
 use turnwright_engine::{Choice, Engine, EngineError, Event, Progress, Reply, ToolOutput, WaitingCall, Watch, WatchFrom};
-use turnwright_mcp::serve::{Asks, Happened, Inquiry, OfferedCall, Question, RunningCall};
+use turnwright_mcp::serve::{Asks, Happened, Inquiry, Leave, OfferedCall, Question, RunningCall};
 
 use super::Questions;
-use super::backing::Shared;
-use super::pool::Slot;
+use super::backing;
+use super::earlier::{is_looked_for, questions};
+use super::pool::{MAX_CALLS, Slot};
+use super::shared::{Attending, Shared};
 
 /// How long a call that is stopped may take to stand still.
 const STOP_TIME: Duration = Duration::from_secs(10);
@@ -19,6 +21,8 @@ const STOP_TIME: Duration = Duration::from_secs(10);
 const TELL_TIME: Duration = Duration::from_millis(200);
 /// The most characters of arguments in a question.
 const MAX_ARGUMENTS: usize = 2_000;
+/// From this size of its result on a call is its conversation's last.
+const LARGE_BYTES: usize = 64 << 10;
 /// How many calls that were left are gone on with in the background.
 const MAX_LEFT: usize = 256;
 
@@ -27,7 +31,6 @@ const MAX_LEFT: usize = 256;
 pub(super) struct Running {
     engine: Engine,
     shared: Arc<Shared>,
-    key: String,
     client: String,
     tool: String,
     conversation: ConversationId,
@@ -36,26 +39,32 @@ pub(super) struct Running {
     watch: Watch,
     seen: Option<Seq>,
     told: VecDeque<Event>,
-    asked: Option<CallId>,
+    asked: Option<(CallId, QuestionReason)>,
     output: Option<ToolOutput>,
     /// Given back at the end; `None` where the call was found again.
     slot: Option<Slot>,
+    /// `None` where no client waits for it here.
+    attending: Option<Attending>,
 }
 
 impl Running {
     pub(super) fn new(
         engine: Engine,
         shared: Arc<Shared>,
-        key: String,
         call: &OfferedCall,
         (conversation, turn): (ConversationId, TurnId),
         (watch, seen): (Watch, Option<Seq>),
-        slot: Option<Slot>,
+        attending: Option<Attending>,
     ) -> Self {
-        let handle = format!("{conversation}/{turn}");
+        let handle = backing::handle(&conversation, turn);
         let (client, tool) = (call.client.clone(), call.tool.clone());
-        let (told, asked, output) = (VecDeque::new(), None, None);
-        Self { engine, shared, key, client, tool, conversation, turn, handle, watch, seen, told, asked, output, slot }
+        let (told, asked, output, slot) = (VecDeque::new(), None, None, None);
+        Self { engine, shared, client, tool, conversation, turn, handle, watch, seen, told, asked, output, slot, attending }
+    }
+
+    /// The same, which gives its conversation back at its end.
+    pub(super) fn giving_back(self, slot: Slot) -> Self {
+        Self { slot: Some(slot), ..self }
     }
 
     /// What an event means for whoever waits for the call.
@@ -72,8 +81,10 @@ impl Running {
                 let waiting = self.engine.waiting(&self.conversation).await.unwrap_or_default();
                 // What is told from the beginning may have been decided long ago.
                 let waiting = waiting.into_iter().find(|waiting| waiting.call == call_id)?;
-                self.asked = Some(call_id);
-                Some(Happened::Asked(question(&self.tool, &waiting)))
+                self.asked = Some((call_id, waiting.reason));
+                let number = |journal: &Journal| questions(journal, self.turn);
+                let number = self.engine.look(&self.conversation, number).await.unwrap_or_default();
+                Some(Happened::Asked(question(&self.tool, &waiting, number)))
             }
             Event::ToolApprovalDecided { rule: None, .. } => {
                 self.go_on().await;
@@ -84,13 +95,16 @@ impl Running {
                 None
             }
             Event::TurnFinished { turn_id, status, error } if turn_id == self.turn => {
-                if let Some(slot) = self.slot.take() {
-                    self.shared.pool.give(&self.client, Slot { calls: slot.calls + 1, ..slot });
-                }
                 let ended = self.output.take().unwrap_or_else(|| {
                     let why = error.unwrap_or_else(|| format!("its turn is {status}"));
                     failure(format!("`{}` gave no result: {why}", self.tool))
                 });
+                self.note_told().await;
+                if let Some(slot) = self.slot.take() {
+                    // A conversation is in memory as a whole.
+                    let calls = if is_large(&ended) { MAX_CALLS } else { slot.calls.saturating_add(1) };
+                    self.shared.pool.give(&self.client, Slot { calls, ..slot });
+                }
                 Some(Happened::Ended(ended))
             }
             Event::ElicitationRequested { question_id, server, message, requested_schema: form, url, .. } => {
@@ -134,6 +148,28 @@ impl Running {
             | Event::TurnHeld { .. }
             | Event::TurnFinished { .. } => None,
         }
+    }
+
+    /// Notes that the client has the result: nobody who asks for the same call later means this one. The client does not wait for
+    /// that where only the death of this process could make it matter.
+    async fn note_told(&self) {
+        if self.attending.is_none() {
+            return;
+        }
+        let (shared, conversation, turn) = (self.shared.clone(), self.conversation.clone(), self.turn);
+        let is_looked_for = self.engine.look(&conversation, |journal: &Journal| is_looked_for(journal, turn)).await;
+        let note = async move { shared.note_told(&conversation, turn).await };
+        if is_looked_for.unwrap_or(true) {
+            note.await;
+        } else {
+            self.shared.tasks.spawn(note);
+        }
+    }
+
+    /// Whether a person is asked whether the call is to run although it may have happened.
+    async fn may_have_happened(&self) -> bool {
+        let waiting = self.engine.waiting(&self.conversation).await.unwrap_or_default();
+        waiting.iter().any(|waiting| waiting.reason == QuestionReason::UnknownOutcome)
     }
 
     /// Answers what the tool asked.
@@ -186,8 +222,13 @@ impl RunningCall for Running {
     }
 
     async fn decide(&mut self, may_run: bool) -> Result<(), String> {
-        let Some(call) = self.asked else { return Ok(()) };
-        let verdict = if may_run { Verdict::Allow } else { Verdict::Deny };
+        let Some((call, reason)) = self.asked else { return Ok(()) };
+        let verdict = match (reason, may_run) {
+            (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
+            (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
+            (_, true) => Verdict::Allow,
+            (_, false) => Verdict::Deny,
+        };
         let reason = (!may_run).then(|| format!("the person at {} did not allow it", self.client));
         match self.engine.decide(&self.conversation, call, Choice { verdict, arguments: None, reason }).await {
             Ok(()) | Err(EngineError::NotWaiting { .. }) => {
@@ -204,6 +245,11 @@ impl RunningCall for Running {
     }
 
     async fn cancel(&mut self) {
+        // Stopped, it would run a second time when the client calls it again, and nobody would have been told.
+        if self.may_have_happened().await {
+            self.attending = None;
+            return;
+        }
         match self.engine.cancel(&self.conversation, Some(self.turn)).await {
             Ok(_) => self.go_on().await,
             // It ended by itself.
@@ -229,20 +275,23 @@ impl RunningCall for Running {
                     return output;
                 }
             }
+            self.note_told().await;
             self.output.take().unwrap_or_default()
         };
         // What is stored is told a moment later.
-        tokio::time::timeout(TELL_TIME, known).await.unwrap_or_else(|_late| {
+        let known = tokio::time::timeout(TELL_TIME, known).await;
+        known.unwrap_or_else(|_late| {
             failure(format!(
                 "this server is ending before `{}` is done. It goes on at the next start, in the conversation {}; whether it took \
-                 effect is not known yet",
+                 effect is not known yet. Call it again with the same arguments then, to learn that",
                 self.tool, self.conversation
             ))
         })
     }
 
     fn leave(mut self: Box<Self>) {
-        self.shared.pool.waits(self.key.clone(), self.handle.clone());
+        // Its conversation takes no other call: what became of this one is not told yet.
+        (self.attending, self.slot) = (None, None);
         let (tasks, stop) = (self.shared.tasks.clone(), self.shared.stop.clone());
         if tasks.len() >= MAX_LEFT {
             return;
@@ -257,12 +306,19 @@ impl RunningCall for Running {
     }
 }
 
+/// Whether a result is so large that its conversation takes no other call.
+fn is_large(output: &ToolOutput) -> bool {
+    let texts: usize = output.content.iter().map(|block| block.as_text().len()).sum();
+    let structured = output.structured_content.as_ref().map_or(0, |value| value.to_string().len());
+    texts.saturating_add(structured) > LARGE_BYTES
+}
+
 fn failure(text: String) -> ToolOutput {
     ToolOutput { is_error: true, ..ToolOutput::text(text) }
 }
 
 /// What a person is asked, and where they can answer.
-fn question(tool: &str, waiting: &WaitingCall) -> Question {
+fn question(tool: &str, waiting: &WaitingCall, number: usize) -> Question {
     let WaitingCall { conversation, call, name, arguments, reason, rule, always: _ } = waiting;
     let mut shown: String = arguments.chars().take(MAX_ARGUMENTS).collect();
     if shown.len() < arguments.len() {
@@ -280,19 +336,28 @@ fn question(tool: &str, waiting: &WaitingCall) -> Question {
         QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop => {
             ("allow", "It runs once that is done")
         }
-        QuestionReason::UnknownOutcome => ("run_again", "It runs again once that is done"),
+        QuestionReason::UnknownOutcome => {
+            ("run_again", "It runs again once that is done (`happened` and `skip` are the other answers)")
+        }
         QuestionReason::ClientTool => ("deny", "It is not waited for once that is done"),
     };
-    Question {
-        text: format!("May `{name}` run with {shown}? {why}."),
-        elsewhere: format!(
-            "`{tool}` did not run: {why}, and this client cannot ask anybody. Tell the person to run\n\
-             turnwright approvals decide {call} {allow} --conversation {conversation}\n\
-             {unlock}; call the tool again with the same arguments to get the result. A rule in turnwright.toml allows it \
-             from then on:\n\
-             [[approval.rules]]\n\
-             tool = \"{name}\"\n\
-             action = \"allow\""
-        ),
+    let (leave, asks, left) = match reason {
+        QuestionReason::UnknownOutcome => (Leave::ToRunAgain, "run again", "was not run again"),
+        QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop | QuestionReason::ClientTool => {
+            (Leave::ToRun, "run", "did not run")
+        }
+    };
+    let mut elsewhere = format!(
+        "`{tool}` {left}: {why}, and this client cannot ask anybody. Tell the person to run\n\
+         turnwright approvals decide {call} {allow} --conversation {conversation}\n\
+         {unlock}; call the tool again with the same arguments to get the result."
+    );
+    // No rule says whether something happened.
+    if leave == Leave::ToRun {
+        let rule = format!(
+            " A rule in turnwright.toml allows it from then on:\n[[approval.rules]]\ntool = \"{name}\"\naction = \"allow\""
+        );
+        elsewhere.push_str(&rule);
     }
+    Question { key: Question::key_of(number), leave, text: format!("May `{name}` {asks} with {shown}? {why}."), elsewhere }
 }

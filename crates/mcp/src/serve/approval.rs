@@ -3,24 +3,29 @@
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Value, json};
 
-/// The question's key among the input that a call requires (2026-07-28).
-pub(super) const KEY: &str = "approval";
+use super::backing::{Leave, Question};
+
 /// The form's only field.
 const FIELD: &str = "decision";
 
 /// The form. It has no default: whoever fills in defaults without looking allows nothing (law 6).
-pub(super) fn form(text: &str) -> Option<ElicitRequestParams> {
+pub(super) fn form(question: &Question) -> Option<ElicitRequestParams> {
+    let (yes, no) = words(question.leave);
+    let described = match question.leave {
+        Leave::ToRun => "allow: it runs once; deny: it does not run",
+        Leave::ToRunAgain => "run_again: it runs, perhaps for the second time; skip: it does not run again",
+    };
     let form = json!({
         "mode": "form",
-        "message": text,
+        "message": question.text,
         "requestedSchema": {
             "type": "object",
             "properties": {
                 FIELD: {
                     "type": "string",
                     "title": "Decision",
-                    "description": "allow: it runs once; deny: it does not run",
-                    "enum": ["allow", "deny"],
+                    "description": described,
+                    "enum": [yes, no],
                 },
             },
             "required": [FIELD],
@@ -29,10 +34,18 @@ pub(super) fn form(text: &str) -> Option<ElicitRequestParams> {
     serde_json::from_value(form).ok()
 }
 
-/// Whether the person allows the call.
-pub(super) fn allows(answer: &ElicitResult) -> bool {
+/// Whether the person gives this leave. Leave to run is none to run again: whoever says it has not read the question.
+pub(super) fn allows(answer: &ElicitResult, leave: Leave) -> bool {
     let decision = answer.content.as_ref().and_then(|content| content.get(FIELD));
-    answer.action == ElicitationAction::Accept && decision == Some(&Value::from("allow"))
+    answer.action == ElicitationAction::Accept && decision == Some(&Value::from(words(leave).0))
+}
+
+/// Yes and no.
+fn words(leave: Leave) -> (&'static str, &'static str) {
+    match leave {
+        Leave::ToRun => ("allow", "deny"),
+        Leave::ToRunAgain => ("run_again", "skip"),
+    }
 }
 
 #[cfg(test)]
@@ -40,7 +53,7 @@ mod tests {
     use super::*;
 
     fn allowed(answer: Value) -> bool {
-        serde_json::from_value(answer).is_ok_and(|answer| allows(&answer))
+        serde_json::from_value(answer).is_ok_and(|answer| allows(&answer, Leave::ToRun))
     }
 
     #[test]
@@ -59,5 +72,14 @@ mod tests {
         for (given, expected) in table {
             assert_eq!(allowed(given.clone()), expected, "{given}");
         }
+    }
+
+    #[test]
+    fn leave_to_run_is_no_leave_to_run_again() {
+        let says = |decision: &str| {
+            let said = json!({"action": "accept", "content": {"decision": decision}});
+            allows(&serde_json::from_value(said).unwrap(), Leave::ToRunAgain)
+        };
+        assert_eq!(["run_again", "skip", "allow"].map(says), [true, false, false]);
     }
 }

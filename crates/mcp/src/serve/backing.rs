@@ -1,13 +1,17 @@
 //! The port to what has the tools and runs them.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Write as _};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use turnwright_core::ToolDefinition;
 use turnwright_engine::{Progress, Reply, ToolFace, ToolOutput};
+
+/// How much of a digest tells calls apart.
+const DIGEST_BYTES: usize = 16;
 
 /// Has tools, and runs one when it is asked to.
 #[async_trait]
@@ -35,6 +39,10 @@ pub trait Backing: Send + Sync + Debug {
     /// # Errors
     /// [`Refused`] where there is no such call.
     async fn join(&self, handle: &str, client: &str) -> Result<Box<dyn RunningCall>, Refused>;
+
+    /// What a process that is gone was asked to call for `client`, after this time (in milliseconds since 1970 UTC): the call of
+    /// this [`OfferedCall::digest`], and by which handle it is found. `None` where there is none.
+    async fn lost(&self, client: &str, digest: &str, since_ms: u64) -> Option<(String, OfferedCall)>;
 }
 
 /// A tool as clients are told of it.
@@ -55,6 +63,19 @@ pub struct OfferedCall {
     pub tool: String,
     /// Its arguments, as they came.
     pub arguments: Map<String, Value>,
+}
+
+impl OfferedCall {
+    /// What all calls of this tool with these arguments have in common, and no others.
+    pub fn digest(&self) -> String {
+        let text = format!("{} {}", self.tool, Value::Object(self.arguments.clone()));
+        let digest = Sha256::digest(text.as_bytes());
+        digest.iter().take(DIGEST_BYTES).fold(String::new(), |mut hex, byte| {
+            // Writing to a string does not fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
 }
 
 /// A call that was begun. Dropping it stops nothing.
@@ -108,10 +129,33 @@ pub enum Happened {
 /// What a person is asked about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
+    /// Names it among all that is asked about the call: an answer to an earlier one is none to it.
+    pub key: String,
+    /// For what leave is asked.
+    pub leave: Leave,
     /// What may run or not, and why that is asked.
     pub text: String,
     /// How to allow it where the client cannot ask: for a model, which tells its person.
     pub elsewhere: String,
+}
+
+impl Question {
+    /// What the keys of such questions begin with; what tools ask have names of their own.
+    pub(crate) const KEY: &str = "approval";
+
+    /// The key of the question of this number, from 1, about a call.
+    pub fn key_of(number: usize) -> String {
+        if number > 1 { format!("{}_{number}", Self::KEY) } else { Self::KEY.to_owned() }
+    }
+}
+
+/// For what leave is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// To run.
+    ToRun,
+    /// To run although it may have happened.
+    ToRunAgain,
 }
 
 /// What a tool asks a person.

@@ -306,9 +306,13 @@ impl ServerHandler for Handler {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        if let Some(cursor) = page.and_then(|page| page.cursor) {
+            let why = format!("no page begins at the cursor `{cursor}`: the list comes whole");
+            return Err(ErrorData::invalid_params(why, None));
+        }
         let form = Caller::of(&context).form;
         let mut listed: Vec<Tool> = self.backing.tools().await.iter().map(|offered| tool(offered, form)).collect();
         if self.fixtures.is_some() {

@@ -107,7 +107,13 @@ impl HttpEndpoint {
             return refusal(StatusCode::NOT_FOUND, &batch::error(INVALID_REQUEST, NO_SESSION, &Value::Null));
         }
         if request.method() != Method::POST {
-            return as_message(self.service.handle(request).await, &Bytes::new()).await;
+            let ends = request.method() == Method::DELETE;
+            let mut answer = as_message(self.service.handle(request).await, &Bytes::new()).await;
+            // It is over when this is answered; some clients take another word for a failure.
+            if ends && answer.status() == StatusCode::ACCEPTED {
+                *answer.status_mut() = StatusCode::NO_CONTENT;
+            }
+            return answer;
         }
         let (head, sent) = request.into_parts();
         if announced(&head.headers).is_some_and(|bytes| bytes > self.body_limit_bytes) {

@@ -4,17 +4,24 @@
 //! who does not know it opens it again in the same way. And what a client is asked goes out under a name that says which call
 //! asks it ([`Asking`]): where the answer comes to another process, that one gives it to the call through its journal. Numbers of
 //! the library's own would mean another question there. What is not wanted any more ([`Calls`]) is written down for the process
-//! that runs it.
+//! that runs it. And events have names by which a client finds the answer to its request where the process that was asked is gone
+//! ([`Asked`]).
 
 mod asking;
 mod calls;
 mod kept;
+mod place;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, RequestId, ServerJsonRpcMessage};
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, RequestId,
+    ServerJsonRpcMessage,
+};
 use rmcp::transport::common::server_side_http::{ServerSseMessage, SessionId};
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{RestoreOutcome, SessionManager};
@@ -28,11 +35,17 @@ use asking::{Name, named};
 pub(super) use calls::{Call, Calls};
 pub(super) use kept::Kept;
 pub use kept::SessionKeeping;
+use place::Asked;
 
 /// How long a session is kept in memory in which nothing is said; a person may think about a question for so long.
 const SESSION_IDLE: Duration = Duration::from_hours(1);
+/// What a client is told whose request nobody has any more.
+const LOST: &str = "the server that was asked is gone, and what it began for this request is not found; ask again";
 /// How long a call at another process may take to take its answer.
 const SETTLED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a client is told, in one stream or another.
+type Told = Pin<Box<dyn Stream<Item = ServerSseMessage> + Send + Sync>>;
 
 /// See the module.
 #[derive(Debug)]
@@ -100,6 +113,8 @@ impl Sessions {
             let mut running = self.backing.join(&asking.handle, client).await?;
             loop {
                 let wanted = match running.next().await {
+                    // What was asked before this is answered too late.
+                    Happened::Asked(question) if question.key != asking.key && asking.is_about_leave() => return Ok(()),
                     Happened::Asked(question) => Wanted::Approval(question),
                     Happened::Inquired(inquiry) => Wanted::Answer(inquiry),
                     // It was answered elsewhere, or is not needed any more.
@@ -150,12 +165,34 @@ impl Sessions {
         Ok(None)
     }
 
-    fn named<S>(&self, stream: S) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static + use<S>
+    /// The stream with names that say where they belong; `asked` is the request that it answers, where it is of one.
+    fn named<S>(&self, stream: S, asked: Option<Asked>) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static + use<S>
     where
         S: Stream<Item = ServerSseMessage> + Send + Sync + 'static,
     {
         let process = self.process.clone();
-        stream.map(move |message| named(message, &process))
+        stream.map(move |message| {
+            let mut told = named(message, &process);
+            if let Some(asked) = &asked {
+                told.event_id = told.event_id.map(|event| asked.name(&event));
+            }
+            told
+        })
+    }
+
+    /// What `message` asks this process, where another could find the answer.
+    fn asked(&self, message: &ClientJsonRpcMessage) -> Option<Asked> {
+        Asked::of(message, &self.process, self.kept.as_ref()?.now_ms())
+    }
+
+    /// The request by which the answer to one is found that another process was asked: it joins the call, and begins none.
+    async fn lost(&self, session: &str, asked: &Asked) -> Option<ClientJsonRpcMessage> {
+        let client = self.kept.as_ref()?.client(session).await?;
+        let (handle, call) = self.backing.lost(&client, asked.call.as_deref()?, asked.at_ms).await?;
+        let mut params = CallToolRequestParams::new(call.tool).with_arguments(call.arguments);
+        params.request_state = Some(handle);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        Some(ClientJsonRpcMessage::request(request, asked.request.clone()))
     }
 }
 
@@ -195,7 +232,8 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        Ok(self.named(self.local.create_stream(id, message).await?))
+        let asked = self.asked(&message);
+        Ok(self.named(self.local.create_stream(id, message).await?, asked))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
@@ -209,7 +247,7 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        Ok(self.named(self.local.create_standalone_stream(id).await?))
+        Ok(self.named(self.local.create_standalone_stream(id).await?, None))
     }
 
     async fn resume(
@@ -217,7 +255,22 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        Ok(self.named(self.local.resume(id, last_event_id).await?))
+        let Some((event, asked)) = Asked::read(&last_event_id) else {
+            return Ok(Box::pin(self.named(self.local.resume(id, last_event_id).await?, None)) as Told);
+        };
+        if asked.process == self.process {
+            return Ok(Box::pin(self.named(self.local.resume(id, event.to_owned()).await?, Some(asked))));
+        }
+        match self.lost(id, &asked).await {
+            Some(message) => {
+                let again = self.asked(&message).map(|again| Asked { at_ms: asked.at_ms, ..again });
+                Ok(Box::pin(self.named(self.local.create_stream(id, message).await?, again)))
+            }
+            None => {
+                let error = ServerJsonRpcMessage::error(ErrorData::internal_error(LOST, None), Some(asked.request));
+                Ok(Box::pin(futures_util::stream::iter([ServerSseMessage::from_message(error)])))
+            }
+        }
     }
 
     async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {

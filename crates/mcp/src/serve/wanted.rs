@@ -42,7 +42,7 @@ impl Wanted {
     /// Its key among the input that a call requires (2026-07-28).
     pub(super) fn key(&self) -> &str {
         match self {
-            Self::Approval(_) => approval::KEY,
+            Self::Approval(question) => &question.key,
             Self::Answer(inquiry) => &inquiry.id,
         }
     }
@@ -50,7 +50,7 @@ impl Wanted {
     /// As the client shows it, where it can.
     pub(super) fn shown(&self, shows: Shows) -> Option<ElicitRequestParams> {
         let (can, params) = match self {
-            Self::Approval(question) => return approval::form(&question.text).filter(|_| shows.forms),
+            Self::Approval(question) => return approval::form(question).filter(|_| shows.forms),
             Self::Answer(Inquiry { id, message, asks }) => match asks {
                 Asks::Form(schema) => (shows.forms, json!({"mode": "form", "message": message, "requestedSchema": schema})),
                 Asks::Visit(url) => {
@@ -84,7 +84,7 @@ impl Wanted {
     pub(super) async fn settle(&self, running: &mut dyn RunningCall, said: &Value) -> Result<(), String> {
         let said: Option<ElicitResult> = serde_json::from_value(said.clone()).ok();
         match self {
-            Self::Approval(_) => running.decide(said.is_some_and(|said| approval::allows(&said))).await,
+            Self::Approval(question) => running.decide(said.is_some_and(|said| approval::allows(&said, question.leave))).await,
             Self::Answer(inquiry) => match running.answer(&inquiry.id, said.map_or(no(AnswerAction::Cancel), reply)).await {
                 Ok(()) => Ok(()),
                 Err(why) => {

@@ -75,7 +75,7 @@ pub(super) async fn listen(state: State, request: Request) -> Result<Response, A
     params(McpHeaders),
     responses(
         Refused,
-        (status = 202, description = "It is over."),
+        (status = 204, description = "It is over."),
         (status = 400, description = "A header is missing or wrong.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
         (status = 404, description = "There is no such session, or nothing is served here.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
         (status = 405, description = "Not in this revision of the protocol.", body = McpRefusal, content_type = "application/json"),

@@ -14,6 +14,13 @@ pub(in crate::serve) struct Asking {
     pub(in crate::serve) key: String,
 }
 
+impl Asking {
+    /// Whether it asks for leave; what tools ask have names of their own.
+    pub(super) fn is_about_leave(&self) -> bool {
+        self.key.starts_with(crate::serve::Question::KEY)
+    }
+}
+
 /// The name of a request to a client: `PROCESS/NUMBER`, and `/KEY/HANDLE` where a call asks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Name<'a> {

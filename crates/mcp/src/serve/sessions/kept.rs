@@ -70,6 +70,11 @@ impl Kept {
         Some(opened.hello.client_info.name)
     }
 
+    /// The time of day, in milliseconds since 1970 UTC.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.keeping.clock.now_ms()
+    }
+
     /// Writes down that a session is used, where that was not done lately.
     pub(super) async fn is_used(&self, session: &str) {
         let is_noted = self.noted().get(session).is_some_and(|noted| noted.elapsed() < NOTED_EVERY);

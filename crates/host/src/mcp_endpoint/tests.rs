@@ -1,0 +1,339 @@
+//! Calls that come again after the process that had them was killed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, json};
+use tokio::sync::Semaphore;
+use turnwright_core::policy::{Action, Policy, RuleText};
+use turnwright_core::{ContentBlock, EmbeddedResource, ModelRef, ProviderFailure, TurnSettings, Verdict, text_of};
+use turnwright_engine::{CallContext, Choice, Engine, EngineParts, KeptBy, LargeResults, Provider, Providers, ToolOutput};
+use turnwright_mcp::serve::{Backing, Happened, Leave, OfferedCall, Question, RunningCall};
+use turnwright_testkit::{Fuse, ManualClock, MemoryArtifacts, MemoryStore, ScriptedSource, ScriptedTool};
+
+use super::McpServing;
+use super::backing::EngineBacking;
+use super::caller::Caller;
+
+#[derive(Debug)]
+struct Clients;
+
+impl Providers for Clients {
+    fn get(&self, _: &str) -> Result<Arc<dyn Provider>, ProviderFailure> {
+        Ok(Arc::new(Caller))
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A process over the data of others.
+struct Process {
+    store: Arc<MemoryStore>,
+    engine: Engine,
+    backing: EngineBacking,
+}
+
+/// What all processes share.
+struct World {
+    disk: MemoryStore,
+    source: Arc<ScriptedSource>,
+    /// One permit lets one call come to its end.
+    gate: Arc<Semaphore>,
+    /// What the rule says about the tool.
+    action: Action,
+}
+
+impl World {
+    fn new(action: Action, permits: usize) -> Self {
+        let gate = Arc::new(Semaphore::new(permits));
+        let waits = gate.clone();
+        let work = move |_, context: CallContext| {
+            let waits = waits.clone();
+            async move {
+                tokio::select! {
+                    permit = waits.acquire() => permit.unwrap().forget(),
+                    () = context.cancel.cancelled() => {}
+                }
+                Ok(ToolOutput::text("done"))
+            }
+        };
+        let large = ScriptedTool::new("large", |_, _| async { Ok(large()) });
+        let source = Arc::new(ScriptedSource::new("t", [ScriptedTool::new("do", work), large]));
+        Self { disk: MemoryStore::default(), source, gate, action }
+    }
+
+    fn process(&self, store: MemoryStore) -> Process {
+        let store = Arc::new(store);
+        let rule = RuleText { tool: "t__*".to_owned(), when: BTreeMap::new(), action: self.action };
+        let engine = Engine::new(EngineParts {
+            providers: Arc::new(Clients),
+            sources: vec![self.source.clone()],
+            store: store.clone(),
+            clock: Arc::new(ManualClock::at(1_000)),
+            policy: Policy::new(vec![rule]).unwrap(),
+            defaults: TurnSettings::new(ModelRef::new("test", "none")),
+        });
+        let backing = EngineBacking::new(engine.clone(), KeptBy::Servers, McpServing::default(), store.clone());
+        Process { store, engine, backing }
+    }
+
+    /// The process after the one that was killed, which has taken up what that left.
+    async fn next_process(&self) -> Process {
+        let process = self.process(self.disk.another_process());
+        process.engine.resume_open_turns().await.unwrap();
+        process
+    }
+
+    fn effects(&self) -> usize {
+        self.source.effects().len()
+    }
+
+    async fn has_begun(&self, effects: usize) {
+        while self.effects() < effects {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Process {
+    async fn call_of(&self, client: &str) -> Box<dyn RunningCall> {
+        self.backing.begin(call_of(client)).await.unwrap()
+    }
+
+    async fn call(&self) -> Box<dyn RunningCall> {
+        self.call_of("agent").await
+    }
+
+    /// As `kill -9` does it.
+    async fn killed(self) {
+        self.store.die();
+        self.engine.shutdown().await;
+    }
+}
+
+fn call_of(client: &str) -> OfferedCall {
+    let arguments = json!({"text": "hi"}).as_object().unwrap().clone();
+    OfferedCall { client: client.to_owned(), tool: "t__do".to_owned(), arguments }
+}
+
+/// What no model is shown as it is.
+fn large() -> ToolOutput {
+    let file = ContentBlock::Resource {
+        resource: EmbeddedResource {
+            uri: "file:///a.pdf".to_owned(),
+            mime_type: Some("application/pdf".to_owned()),
+            text: None,
+            blob: Some("AAAA".to_owned()),
+        },
+    };
+    let structured_content = Some(json!({"rows": vec!["a row"; 100]}));
+    ToolOutput { content: vec![ContentBlock::text("b".repeat(500)), file], structured_content, ..ToolOutput::default() }
+}
+
+async fn asked(running: &mut dyn RunningCall) -> Question {
+    loop {
+        match running.next().await {
+            Happened::Asked(question) => return question,
+            Happened::Decided => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn ended(running: &mut dyn RunningCall) -> String {
+    loop {
+        match running.next().await {
+            Happened::Ended(output) => return text_of(&output.content).to_string(),
+            Happened::Decided => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_happened_is_asked_about_when_it_comes_again_and_not_run() {
+    let world = World::new(Action::Allow, 0);
+    let first = world.process(world.disk.another_process());
+    let running = first.call().await;
+    world.has_begun(1).await;
+    drop(running);
+    first.killed().await;
+
+    let second = world.next_process().await;
+    for _ in 0..2 {
+        let mut running = second.call().await;
+        let question = asked(&mut *running).await;
+        let text = "May `t__do` run again with {\"text\":\"hi\"}? it was begun before and may have happened.";
+        assert_eq!((question.leave, question.text.as_str()), (Leave::ToRunAgain, text));
+        assert!(question.elsewhere.starts_with("`t__do` was not run again: it was begun before and may have happened"));
+        // Its client gives up, which is no answer.
+        running.cancel().await;
+        assert_eq!(world.effects(), 1);
+    }
+    let mut running = second.call().await;
+    asked(&mut *running).await;
+    running.decide(true).await.unwrap();
+    world.gate.add_permits(1);
+    assert_eq!((ended(&mut *running).await.as_str(), world.effects()), ("done", 2));
+
+    // Its result is told: what comes now is the next call.
+    drop(running);
+    world.gate.add_permits(1);
+    assert_eq!((ended(&mut *second.call().await).await.as_str(), world.effects()), ("done", 3));
+}
+
+#[tokio::test]
+async fn what_a_person_said_once_is_no_answer_to_whether_it_may_run_again() {
+    let world = World::new(Action::Ask, 0);
+    let first = world.process(world.disk.another_process());
+    let mut running = first.call().await;
+    let question = asked(&mut *running).await;
+    assert_eq!((question.key.as_str(), question.leave), ("approval", Leave::ToRun));
+    running.decide(true).await.unwrap();
+    world.has_begun(1).await;
+    drop(running);
+    first.killed().await;
+
+    let second = world.next_process().await;
+    let question = asked(&mut *second.call().await).await;
+    assert_eq!((question.key.as_str(), question.leave), ("approval_2", Leave::ToRunAgain));
+}
+
+#[tokio::test]
+async fn what_a_person_allowed_while_nobody_waited_is_told_once_also_by_the_next_process() {
+    let world = World::new(Action::Ask, 2);
+    let first = world.process(world.disk.another_process());
+    let mut running = first.call().await;
+    asked(&mut *running).await;
+    running.leave();
+    first.killed().await;
+
+    let second = world.next_process().await;
+    let waiting = second.engine.all_waiting().await.unwrap().remove(0);
+    let allow = Choice { verdict: Verdict::Allow, arguments: None, reason: None };
+    second.engine.decide(&waiting.conversation, waiting.call, allow).await.unwrap();
+    second.engine.resume(&waiting.conversation).await.unwrap();
+    world.has_begun(1).await;
+    // Another client's call is another's.
+    asked(&mut *second.call_of("other").await).await;
+    assert_eq!((ended(&mut *second.call().await).await.as_str(), world.effects()), ("done", 1));
+    let question = asked(&mut *second.call().await).await;
+    assert_eq!((question.leave, world.effects()), (Leave::ToRun, 1));
+}
+
+#[tokio::test]
+async fn what_waits_for_a_person_is_joined_by_the_same_call_unless_somebody_waits_for_it() {
+    let world = World::new(Action::Ask, 0);
+    let process = world.process(world.disk.another_process());
+    let (mut one, mut two) = (process.call().await, process.call().await);
+    asked(&mut *one).await;
+    asked(&mut *two).await;
+    assert_ne!(one.handle(), two.handle());
+    let left = one.handle().to_owned();
+    one.leave();
+    let three = process.call().await;
+    assert_eq!(three.handle(), left);
+}
+
+#[tokio::test]
+async fn calls_that_have_their_results_are_run_again() {
+    let world = World::new(Action::Allow, 3);
+    let process = world.process(world.disk.another_process());
+    for effects in 1..=2 {
+        assert_eq!((ended(&mut *process.call().await).await.as_str(), world.effects()), ("done", effects));
+    }
+    // What was told is noted a moment later.
+    process.backing.end().await;
+    process.killed().await;
+    let next = world.next_process().await;
+    assert_eq!((ended(&mut *next.call().await).await.as_str(), world.effects()), ("done", 3));
+}
+
+#[tokio::test]
+async fn what_a_client_comes_back_for_is_found_where_its_process_is_gone() {
+    let world = World::new(Action::Allow, 0);
+    let first = world.process(world.disk.another_process());
+    let running = first.call().await;
+    world.has_begun(1).await;
+    let handle = running.handle().to_owned();
+    drop(running);
+    first.killed().await;
+
+    let second = world.next_process().await;
+    let call = call_of("agent");
+    // It came after the client asked for it; also one that did not is found while it is not told.
+    for since_ms in [1_000, 2_000] {
+        let found = second.backing.lost("agent", &call.digest(), since_ms).await;
+        assert_eq!(found, Some((handle.clone(), call.clone())));
+    }
+    let others = OfferedCall { arguments: Map::new(), ..call.clone() };
+    assert_eq!(second.backing.lost("agent", &others.digest(), 1_000).await, None);
+    assert_eq!(second.backing.lost("other", &call.digest(), 1_000).await, None);
+    asked(&mut *second.backing.find(&handle, call).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_result_comes_whole_however_large_it_is() {
+    let world = World::new(Action::Allow, 0);
+    let process = world.process(world.disk.another_process());
+    let how = LargeResults { shown_bytes: 100, ..LargeResults::default() };
+    process.engine.keep_large_results(Arc::new(MemoryArtifacts::default()), how);
+    let call = OfferedCall { client: "agent".to_owned(), tool: "t__large".to_owned(), arguments: Map::new() };
+    let mut running = process.backing.begin(call).await.unwrap();
+    assert_eq!(running.next().await, Happened::Ended(large()));
+}
+
+/// The effects of a call whose process dies at `fuse` and that comes again, and whether a person heard that it may be the second.
+async fn with_death_at(fuse: Fuse, action: Action) -> Option<(usize, bool)> {
+    let world = World::new(action, 9);
+    let first = world.process(world.disk.doomed_process(fuse));
+    if let Ok(mut running) = first.backing.begin(call_of("agent")).await {
+        let answered = async {
+            loop {
+                match running.next().await {
+                    Happened::Ended(_) => return,
+                    Happened::Asked(_) => drop(running.decide(true).await),
+                    _ => {}
+                }
+            }
+        };
+        let died = async {
+            while first.store.lives() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            // It has its answer.
+            () = answered => return None,
+            () = died => {}
+        }
+    }
+    first.killed().await;
+    let (second, mut was_told) = (world.next_process().await, false);
+    let mut running = second.call().await;
+    loop {
+        match running.next().await {
+            Happened::Ended(_) => return Some((world.effects(), was_told)),
+            Happened::Asked(question) => {
+                was_told |= question.leave == Leave::ToRunAgain;
+                running.decide(true).await.unwrap();
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn wherever_a_process_dies_a_call_that_comes_again_has_no_second_effect_that_nobody_wanted() {
+    let mut worlds = 0;
+    for action in [Action::Allow, Action::Ask] {
+        for fuse in (1..=12).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
+            let Some((effects, was_told)) = with_death_at(fuse, action).await else { continue };
+            assert!(effects <= 1 || was_told, "{fuse:?} {action:?}: {effects} effects");
+            worlds += 1;
+        }
+    }
+    assert!(worlds >= 12, "{worlds}");
+}
