@@ -51,7 +51,7 @@ pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
 pub use fork::fork;
 pub use form::{Choice as FormChoice, Field, FieldKind, FieldProblem, Form, TextFormat};
 pub use held_back::{SEARCH_TOOL, search_tool};
-pub use id::{CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId, UserId};
+pub use id::{ApprovalId, CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId, UserId};
 pub use journal::{Journal, JournalError};
 pub use loops::{LoopLimits, Repetition};
 pub use message::{

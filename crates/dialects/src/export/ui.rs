@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_core::prompt::{PromptMessage, PromptResult, ShownResult};
-use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId, Seq, TurnId};
+use turnwright_core::{ApprovalId, AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId, Seq, TurnId};
 
 use super::ai_sdk::{Bytes, input};
 use super::raw;
@@ -55,7 +55,7 @@ enum Part<'a> {
 /// What a person is asked, as our UI message stream names it.
 #[derive(Serialize)]
 struct Approval {
-    id: String,
+    id: ApprovalId,
 }
 
 /// What the library keeps of a call besides, as our UI message stream tells it.
@@ -169,8 +169,8 @@ fn answered<'a>(message: &'a AssistantMessage, results: &'a [PromptResult<'_>], 
 fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
     let given = &result.result;
     let (state, output, error_text) = match given {
-        ShownResult::Awaited { is_asked_about: true, .. } => ("approval-requested", None, None),
-        ShownResult::Awaited { is_asked_about: false, .. } => ("input-available", None, None),
+        ShownResult::Awaited { asked: Some(_), .. } => ("approval-requested", None, None),
+        ShownResult::Awaited { asked: None, .. } => ("input-available", None, None),
         ShownResult::Stored(_) | ShownResult::Made(_) if given.outcome.is_error() => {
             ("output-error", None, Some(result.text()))
         }
@@ -180,7 +180,10 @@ fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
         }
     };
     let id = result.id;
-    let approval = (state == "approval-requested").then(|| Approval { id: format!("appr_{}_{}", id.message, id.index) });
+    let approval = match given {
+        ShownResult::Awaited { asked, .. } => asked.map(|id| Approval { id }),
+        ShownResult::Stored(_) | ShownResult::Made(_) => None,
+    };
     let (tool_name, input) = (result.call.name.as_str(), input(result.call));
     let changed = result.edit.and_then(|edit| serde_json::from_str(edit).ok());
     let tool_metadata = changed.map(|changed_arguments| ToolMetadata { changed_arguments });

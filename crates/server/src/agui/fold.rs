@@ -11,7 +11,6 @@ use crate::error::ApiError;
 use crate::openai::chunk::json as write_json;
 use crate::openai::error::failure_of;
 use crate::openai::ids;
-use crate::openai::responses::request_id;
 use crate::openai::telling::Tells;
 use crate::openai::track::{Asked, Call, End, Part, Track};
 use crate::stopping::{TOLD, is_stop};
@@ -232,7 +231,7 @@ impl RunFold {
         };
         let schema = json!({"type": "object", "required": ["approved"], "properties": {
             "approved": {"type": "boolean"}, "editedArgs": {"type": "object"}, "reason": {"type": "string"}}});
-        json!({"id": request_id(&self.conversation, call.id), "reason": "tool_call",
+        json!({"id": ids::request_id(&self.conversation, call.approval()), "reason": "tool_call",
                "toolCallId": ids::call_id(&self.conversation, call.id), "message": message, "responseSchema": schema,
                "metadata": {"turnwright": {"server": server, "tool": tool}}})
     }

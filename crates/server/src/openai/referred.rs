@@ -6,7 +6,6 @@ use super::begin::{Ask, where_there};
 use super::history::Said;
 use super::ids;
 use super::responses::object::{PREFIX, part_after};
-use super::responses::read_request;
 use super::responses::stored::continued;
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -22,7 +21,7 @@ enum Named {
 
 fn read(id: &str) -> Option<(Named, Option<ConversationId>)> {
     let item = ids::read_item(id).map(|(after, conversation)| (Named::Item(after), conversation));
-    item.or_else(|| read_request(id).map(|(call, conversation)| (Named::Request(call), conversation)))
+    item.or_else(|| ids::read_request(id).map(|(asked, conversation)| (Named::Request(asked.call), conversation)))
 }
 
 /// The conversation of the newest answer that a request refers to, or, where more was said there since, a new one that is the same

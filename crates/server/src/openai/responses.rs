@@ -415,8 +415,8 @@ impl ResponseFold {
     fn mcp_call(&self, id: &str, call: &Call, arguments: &str, status: &str) -> Value {
         let (server, tool) = self.server_and_tool(&call.name);
         // Only calls about which a person was asked go on in an answer of their own.
-        let was_asked = self.track.part.calls.iter().any(|before| before.id == call.id && before.waits.is_some());
-        let request = was_asked.then(|| request_id(&self.conversation, call.id));
+        let asked = self.track.part.calls.iter().find(|before| before.id == call.id && before.waits.is_some());
+        let request = asked.map(|before| ids::request_id(&self.conversation, before.approval()));
         json!({"id": id, "type": "mcp_call", "server_label": server, "name": tool, "arguments": arguments, "output": null,
                "error": null, "status": status, "approval_request_id": request})
     }
@@ -460,16 +460,6 @@ fn write_event(out: &mut Vec<u8>, kind: &str, number: u64, fields: &Value) {
     out.extend_from_slice(b"\ndata: ");
     write_json(out, &event);
     out.extend_from_slice(b"\n\n");
-}
-
-/// The name of the question about a call.
-pub(crate) fn request_id(conversation: &ConversationId, call: CallId) -> String {
-    ids::call_id(conversation, call).replacen("call_", "mcpr_", 1)
-}
-
-/// The call that a question is about, with its conversation where the name holds it.
-pub(crate) fn read_request(id: &str) -> Option<(CallId, Option<ConversationId>)> {
-    ids::read_call(&format!("call_{}", id.strip_prefix("mcpr_")?))
 }
 
 /// Tokens as this API tells them.
@@ -554,7 +544,7 @@ impl Tells for ResponseFold {
             let asked: Vec<Call> = self.track.asked_about().cloned().collect();
             for call in &asked {
                 let (server, tool) = self.server_and_tool(&call.name);
-                let item = json!({"id": request_id(&self.conversation, call.id), "type": "mcp_approval_request",
+                let item = json!({"id": ids::request_id(&self.conversation, call.approval()), "type": "mcp_approval_request",
                                   "server_label": server, "name": tool, "arguments": call.arguments});
                 let index = self.add(item.clone(), out);
                 self.done(index, item, out);

@@ -10,7 +10,8 @@ use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 use turnwright_core::{
-    AnswerAction, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId, Verdict, text_of,
+    AnswerAction, ApprovalId, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId, Verdict,
+    text_of,
 };
 use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom};
 
@@ -22,9 +23,9 @@ use crate::extract::{State, Whole, id};
 use crate::open_stream::OpenStream;
 use crate::openai::begin::{Ask, begin};
 use crate::openai::history::History;
+use crate::openai::ids;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
-use crate::openai::responses::{read_request, request_id};
 use crate::openai::track::Part;
 use crate::openapi::{BodyRefused, Conflicting, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::sse;
@@ -180,7 +181,7 @@ fn interrupts(conversation: &ConversationId, journal: &Journal) -> Vec<String> {
     // Of what waits while something else still runs the page was not told.
     let Some(turn) = journal.open_turn().filter(|turn| turn.is_parked() || turn.is_held()) else { return Vec::new() };
     let waiting = turn.waiting().filter(|(_, question)| question.reason != QuestionReason::ClientTool);
-    let calls = waiting.map(|(call, _)| request_id(conversation, call.id));
+    let calls = waiting.map(|(call, _)| ids::request_id(conversation, call.approval()));
     calls.chain(turn.questions().map(|question| question.id.to_string())).collect()
 }
 
@@ -272,7 +273,7 @@ async fn overlay(state: &ServerState, conversation: &ConversationId, input: &Run
 
 /// What an answer is to.
 enum Asked {
-    Call(CallId, Choice),
+    Call(ApprovalId, Choice),
     Question(ElicitationId, Reply),
 }
 
@@ -286,24 +287,32 @@ async fn resume(
     let engine = state.engine();
     let refuse = |what: String| ApiError::invalid(what);
     let waiting = engine.waiting(conversation).await?;
-    let open: Vec<(CallId, QuestionReason)> =
-        waiting.iter().filter(|call| call.reason != QuestionReason::ClientTool).map(|call| (call.call, call.reason)).collect();
+    let waiting = waiting.iter().filter(|call| call.reason != QuestionReason::ClientTool);
+    let open: Vec<(ApprovalId, QuestionReason)> = waiting.map(|call| (call.approval, call.reason)).collect();
     let questions: Vec<ElicitationId> = engine.questions(conversation).await?.iter().map(|question| question.id).collect();
     let read: Vec<Asked> = answers.iter().map(|answer| asked(answer, &open)).collect::<Result<_, _>>()?;
     let calls: Vec<CallId> = read
         .iter()
         .map(|answer| match answer {
-            Asked::Call(call, _) => *call,
+            Asked::Call(asked, _) => asked.call,
             Asked::Question(question, _) => question.call,
         })
         .collect();
     let is_open = |answer: &Asked| match answer {
-        Asked::Call(call, _) => open.iter().any(|(waits, _)| waits == call),
+        // An answer to what was asked about the call before is none to what is asked now.
+        Asked::Call(asked, _) => open.iter().any(|(waits, _)| waits == asked),
         Asked::Question(question, _) => questions.contains(question),
     };
     let is_known = |journal: &Journal| {
-        let asks = |call: CallId| journal.turn().is_some_and(|turn| turn.call(call).is_some());
-        calls.iter().all(|call| asks(*call) || journal.result(*call).is_some())
+        read.iter().all(|answer| {
+            let (call, number) = match answer {
+                Asked::Call(asked, _) => (asked.call, asked.number),
+                Asked::Question(question, _) => (question.call, 1),
+            };
+            let call_of_turn = journal.turn().and_then(|turn| turn.call(call));
+            let is_asked = call_of_turn.map_or(journal.result(call).is_some(), |call| number <= call.approval().number);
+            is_asked
+        })
     };
     let names: BTreeSet<&str> = answers.iter().map(|answer| answer.interrupt_id.as_str()).collect();
     if names.len() != answers.len() || !engine.look(conversation, is_known).await? {
@@ -319,7 +328,7 @@ async fn resume(
         let mut replies = Vec::new();
         for answer in fresh {
             match answer {
-                Asked::Call(call, choice) => choices.push((call, choice)),
+                Asked::Call(asked, choice) => choices.push((asked.call, choice)),
                 Asked::Question(question, reply) => replies.push((question, reply)),
             }
         }
@@ -335,7 +344,7 @@ async fn resume(
     part.ok_or_else(|| refuse("no such interrupt was open".to_owned()))
 }
 
-fn asked(answer: &Resume, open: &[(CallId, QuestionReason)]) -> Result<Asked, ApiError> {
+fn asked(answer: &Resume, open: &[(ApprovalId, QuestionReason)]) -> Result<Asked, ApiError> {
     let unknown = || ApiError::invalid(format!("there is no interrupt `{}`", answer.interrupt_id));
     let field = |key: &str| answer.payload.as_ref().and_then(|payload| payload.get(key));
     if let Ok(question) = answer.interrupt_id.parse::<ElicitationId>() {
@@ -351,9 +360,9 @@ fn asked(answer: &Resume, open: &[(CallId, QuestionReason)]) -> Result<Asked, Ap
         };
         return Ok(Asked::Question(question, reply));
     }
-    let (call, _) = read_request(&answer.interrupt_id).ok_or_else(unknown)?;
+    let (asked, _) = ids::read_request(&answer.interrupt_id).ok_or_else(unknown)?;
     let is_approved = answer.status == Status::Resolved && field("approved").and_then(Value::as_bool).unwrap_or(false);
-    let is_unknown = open.iter().any(|(waits, reason)| *waits == call && *reason == QuestionReason::UnknownOutcome);
+    let is_unknown = open.iter().any(|(waits, reason)| *waits == asked && *reason == QuestionReason::UnknownOutcome);
     let verdict = match (is_unknown, is_approved) {
         (false, true) => Verdict::Allow,
         (false, false) => Verdict::Deny,
@@ -362,7 +371,7 @@ fn asked(answer: &Resume, open: &[(CallId, QuestionReason)]) -> Result<Asked, Ap
     };
     let arguments = field("editedArgs").filter(|edited| is_approved && edited.is_object()).map(Value::to_string);
     let reason = field("reason").and_then(Value::as_str).map(str::to_owned);
-    Ok(Asked::Call(call, Choice { verdict, arguments, reason }))
+    Ok(Asked::Call(asked, Choice { verdict, arguments, reason }))
 }
 
 /// A stream that says no.

@@ -10,8 +10,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
-    CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason, Seq, TurnId,
-    Verdict,
+    ApprovalId, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason,
+    Seq, TurnId, Verdict,
 };
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
 
@@ -241,7 +241,7 @@ fn joined(journal: &Journal) -> Option<(TurnId, Seq)> {
 
 /// What a page says of a question about a call.
 struct UiAnswer {
-    call: CallId,
+    asked: ApprovalId,
     is_approved: bool,
     reason: Option<String>,
 }
@@ -259,14 +259,14 @@ async fn answer(
     }
     let joined = message.id.strip_prefix("turn_").and_then(|name| Seq::new(name.split_once('_')?.1.parse().ok()?));
     let answers = answers(message.parts)?;
-    let calls: Vec<CallId> = answers.iter().map(|answer| answer.call).collect();
+    let asked: Vec<ApprovalId> = answers.iter().map(|answer| answer.asked).collect();
     // Before anything is decided: what others decided meanwhile is told too.
-    let (turn, after) = left(&engine.journal(conversation).await?, &calls)
+    let (turn, after) = left(&engine.journal(conversation).await?, &asked)
         .ok_or_else(|| ApiError::invalid("the last of `messages` answers what nobody asked in this conversation"))?;
     let waiting = engine.waiting(conversation).await?;
-    for UiAnswer { call, is_approved, reason } in answers {
-        // Who answers twice, or what another tab answered, is told by the stream.
-        let Some(waiting) = waiting.iter().find(|waiting| waiting.call == call) else { continue };
+    for UiAnswer { asked, is_approved, reason } in answers {
+        // Who answers twice, or what another tab answered, is told by the stream; so is what was asked about the call since.
+        let Some(waiting) = waiting.iter().find(|waiting| waiting.approval == asked) else { continue };
         let Some(verdict) = verdict(waiting.reason, is_approved) else { continue };
         let choice = Choice { verdict, arguments: None, reason };
         // The first that is stored is kept under the key.
@@ -297,25 +297,11 @@ async fn decided_beside(
         Err(EngineError::NotFound { .. }) => return Ok(Vec::new()),
         waiting => waiting?,
     };
-    let asked_anew = state.engine().look(conversation, asked_anew).await?;
-    let choices = answers.into_iter().filter_map(|UiAnswer { call, is_approved, reason }| {
-        let waiting = waiting.iter().find(|waiting| waiting.call == call)?;
-        // The page may know of the first question alone: its yes is none to what was asked after.
-        let verdict = verdict(waiting.reason, is_approved).filter(|_| !is_approved || !asked_anew.contains(&call))?;
-        Some((call, Choice { verdict, arguments: None, reason }))
+    let choices = answers.into_iter().filter_map(|UiAnswer { asked, is_approved, reason }| {
+        let waiting = waiting.iter().find(|waiting| waiting.approval == asked)?;
+        Some((waiting.call, Choice { verdict: verdict(waiting.reason, is_approved)?, arguments: None, reason }))
     });
     Ok(choices.collect())
-}
-
-/// The calls of the open turn about which something was asked more than once.
-fn asked_anew(journal: &Journal) -> Vec<CallId> {
-    let (mut asked, mut anew) = (Vec::new(), Vec::new());
-    for stored in journal.open_turn().into_iter().flat_map(|turn| journal.turn_entries(turn.id())) {
-        if let Entry::Question(question) = &*stored.entry {
-            if asked.contains(&question.call) { anew.push(question.call) } else { asked.push(question.call) }
-        }
-    }
-    anew
 }
 
 /// What an answer to this question means; nothing where the page has no say in it.
@@ -340,9 +326,8 @@ fn answer_of(part: UiPart) -> Option<Result<UiAnswer, ApiError>> {
     else {
         return None;
     };
-    let call = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
-    let unknown = || ApiError::invalid(format!("nothing was asked here under the name `{id}`"));
-    Some(call.ok_or_else(unknown).map(|call| UiAnswer { call, is_approved, reason }))
+    let unknown = |_| ApiError::invalid(format!("nothing was asked here under the name `{id}`"));
+    Some(id.parse().map_err(unknown).map(|asked| UiAnswer { asked, is_approved, reason }))
 }
 
 /// The questions that a message of the page's says to be answered, and nothing of what came of them.
@@ -354,27 +339,47 @@ fn answers(parts: Vec<UiPart>) -> Result<Vec<UiAnswer>, ApiError> {
     Ok(answers)
 }
 
-/// The turn of the newest of these calls, and where a page was left that was asked about them and knows nothing of what came of
+/// The turn of the newest of these calls, and where a page was left that was asked this about them and knows nothing of what came of
 /// it: where the turn waited, before any of them was decided about.
-fn left(journal: &Journal, calls: &[CallId]) -> Option<(TurnId, Seq)> {
-    let message = calls.iter().map(|call| call.message).max()?;
-    let newest = |call: CallId| call.message == message && calls.contains(&call);
+fn left(journal: &Journal, asked: &[ApprovalId]) -> Option<(TurnId, Seq)> {
+    let message = asked.iter().map(|asked| asked.call.message).max()?;
+    let newest: Vec<ApprovalId> = asked.iter().copied().filter(|asked| asked.call.message == message).collect();
+    let is_newest = |call: CallId| newest.iter().any(|asked| asked.call == call);
     let Entry::Assistant(made) = &*journal.entry(message)?.entry else { return None };
-    let is_there = |call: &CallId| usize::try_from(call.index).is_ok_and(|index| index < made.calls().count());
-    if !calls.iter().filter(|call| newest(**call)).all(is_there) {
+    let is_there = |call: CallId| usize::try_from(call.index).is_ok_and(|index| index < made.calls().count());
+    if !newest.iter().all(|asked| is_there(asked.call)) {
         return None;
     }
-    let (mut waited, mut asked) = (message, Vec::new());
+    let known = newest.iter().map(|asked| asked_at(journal, *asked)).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let (mut waited, mut open) = (message, Vec::new());
     for stored in journal.entries().iter().skip_while(|stored| stored.seq <= message) {
         match &*stored.entry {
             Entry::Control(Control::Suspended) => waited = stored.seq,
-            Entry::Question(question) => asked.push(question.call),
-            Entry::Decision(decision) if newest(decision.call) && asked.contains(&decision.call) => break,
-            Entry::Result(result) if newest(result.call) => break,
+            Entry::Question(question) => open.push(question.call),
+            Entry::Decision(decision) if is_newest(decision.call) && open.contains(&decision.call) => {
+                if stored.seq > known {
+                    break;
+                }
+                open.retain(|call| *call != decision.call);
+            }
+            Entry::Result(result) if is_newest(result.call) && stored.seq > known => break,
             _ => {}
         }
     }
     Some((turn_of(journal, message)?, waited))
+}
+
+/// Where this was asked about a call; its message, where nobody was asked the first thing. `None` where nothing was asked under the name.
+fn asked_at(journal: &Journal, asked: ApprovalId) -> Option<Seq> {
+    let (mut number, mut at) = (1_u32, None);
+    for stored in journal.entries().iter().skip_while(|stored| stored.seq <= asked.call.message) {
+        match &*stored.entry {
+            Entry::Question(question) if question.call == asked.call && number == asked.number => at = Some(stored.seq),
+            Entry::Decision(decision) if decision.call == asked.call => number = number.saturating_add(1),
+            _ => {}
+        }
+    }
+    at.or(Some(asked.call.message).filter(|_| asked.number == 1))
 }
 
 /// Text and files of a user's message.

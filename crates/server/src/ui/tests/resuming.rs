@@ -230,3 +230,14 @@ fn a_turn_before_the_last_is_told_to_its_end_and_no_further() {
     assert_eq!(ids(&stream), [1, 1, 1, 1, 1, 1, 3], "{stream}");
     assert!(!stream.contains("other") && !stream.contains("more"), "{stream}");
 }
+
+#[test]
+fn what_is_asked_about_a_lost_call_has_another_name_than_what_a_rule_allowed() {
+    let lost = |rule| Event::ToolApprovalRequested { call_id: call(2), reason: "unknown_outcome", rule };
+    let events =
+        vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), decided(2, Verdict::Allow, Some("rule 2")), lost(None)];
+    let told = told(UiVersion::V7, Begin::Turn, [events]);
+    let asked =
+        told.iter().filter_map(|chunk| serde_json::from_str::<Value>(chunk).ok()?["approvalId"].as_str().map(str::to_owned));
+    assert_eq!(asked.collect::<Vec<_>>(), ["appr_2_0", "appr_2_0", "appr_2_0-2"]);
+}
