@@ -36,6 +36,10 @@ enum Part<'a> {
         filename: Option<&'a str>,
         url: DataUrl<'a>,
     },
+    /// What a person must know of a call that waits.
+    DataNotice {
+        data: Notice,
+    },
     DynamicTool {
         tool_name: &'a str,
         tool_call_id: CallId,
@@ -50,6 +54,12 @@ enum Part<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_metadata: Option<ToolMetadata<'a>>,
     },
+}
+
+#[derive(Serialize)]
+struct Notice {
+    level: &'static str,
+    text: String,
 }
 
 /// What a person is asked, as our UI message stream names it.
@@ -157,13 +167,25 @@ fn answered<'a>(message: &'a AssistantMessage, results: &'a [PromptResult<'_>], 
                 parts.push(Part::Text { text: text.into() });
             }
             AssistantBlock::Reasoning { text, .. } if !text.is_empty() => parts.push(Part::Reasoning { text }),
-            AssistantBlock::Call(_) => parts.extend(results.next().map(called)),
+            AssistantBlock::Call(_) => {
+                if let Some(result) = results.next() {
+                    parts.extend(to_know(result));
+                    parts.push(called(result));
+                }
+            }
             AssistantBlock::Text { .. }
             | AssistantBlock::Refusal { .. }
             | AssistantBlock::Reasoning { .. }
             | AssistantBlock::Opaque { .. } => {}
         }
     }
+}
+
+/// What a person must know of a call before they answer what is asked about it.
+fn to_know<'a>(result: &PromptResult<'_>) -> Option<Part<'a>> {
+    let ShownResult::Awaited { asked: Some((_, reason)), .. } = &result.result else { return None };
+    let text = format!("{}: {}", result.call.name, reason.to_know()?);
+    Some(Part::DataNotice { data: Notice { level: "warning", text } })
 }
 
 fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
@@ -181,7 +203,7 @@ fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
     };
     let id = result.id;
     let approval = match given {
-        ShownResult::Awaited { asked, .. } => asked.map(|id| Approval { id }),
+        ShownResult::Awaited { asked, .. } => asked.map(|(id, _)| Approval { id }),
         ShownResult::Stored(_) | ShownResult::Made(_) => None,
     };
     let (tool_name, input) = (result.call.name.as_str(), input(result.call));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_api::openai::{Extras, InputTokens, OutputTokens, ResponsesUsage, WireResponse};
-use turnwright_core::{CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition, Usage};
+use turnwright_core::{CallId, Control, ConversationId, Entry, ProviderFailure, QuestionReason, ToolDefinition, Usage};
 use turnwright_engine::Event;
 
 use super::chunk::json as write_json;
@@ -544,6 +544,9 @@ impl Tells for ResponseFold {
             let asked: Vec<Call> = self.track.asked_about().cloned().collect();
             for call in &asked {
                 let (server, tool) = self.server_and_tool(&call.name);
+                if let Some(known) = call.waits.and_then(QuestionReason::to_know) {
+                    self.note(&format!("{}: {known}", call.name), out);
+                }
                 let item = json!({"id": ids::request_id(&self.conversation, call.approval()), "type": "mcp_approval_request",
                                   "server_label": server, "name": tool, "arguments": call.arguments});
                 let index = self.add(item.clone(), out);

@@ -130,6 +130,8 @@ async fn a_yes_that_comes_again_is_none_to_whether_a_lost_call_runs_again() {
         assert_eq!(sent_again(&next, RESPONSES, &stale, "1").await.json()["output"], told["output"], "{fuse:?}");
         let asked = told["output"].as_array().unwrap().iter().find(|item| item["type"] == "mcp_approval_request").unwrap();
         assert_ne!(asked["id"], first["output"][0]["id"], "{fuse:?}");
+        let told_text = told["output"].to_string();
+        assert!(told_text.contains("lab__touch: it was interrupted and may have happened"), "{fuse:?}: {told_text}");
         assert_eq!(next.engine.waiting(&conversation).await.unwrap(), waiting, "{fuse:?}");
         assert!(next.source.effects().is_empty(), "{fuse:?}");
         // What is said under a key is known by what it decides, and not by the call.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{ApprovalId, CallId, ToolDefinition, Verdict, text_of};
+use turnwright_core::{ApprovalId, CallId, QuestionReason, ToolDefinition, Verdict, text_of};
 use turnwright_engine::Event;
 
 use super::{Step, UiFold};
@@ -84,13 +84,18 @@ impl UiFold {
             return;
         }
         self.announce(id, out);
-        let reason = match (reason, rule) {
-            ("unknown_outcome", _) => Some("it was interrupted and may have happened; allow it to run it again".into()),
-            ("definition_changed", _) => Some("the tool has changed since this was allowed".into()),
-            ("loop", Some(rule)) => Some(rule.to_owned().into()),
-            (_, Some(rule)) => Some(format!("asked by {rule}").into()),
-            (_, None) => None,
+        let known = match reason {
+            "unknown_outcome" => QuestionReason::UnknownOutcome.to_know(),
+            "definition_changed" => QuestionReason::DefinitionChanged.to_know(),
+            "loop" => rule,
+            _ => None,
         };
+        if let Some(known) = known.filter(|_| self.version < UiVersion::V7) {
+            // There is no other place for it.
+            let name = self.call(id).map(|call| call.name.as_str()).unwrap_or_default();
+            self.chunks.notice(out, "warning", &format!("{name}: {known}"));
+        }
+        let reason = known.map(Into::into).or_else(|| Some(format!("asked by {}", rule?).into()));
         let approval = self.approval(id);
         self.chunks.approval_request(out, approval, &Question { version: self.version, reason, is_automatic: false });
         self.asked_about(id);
