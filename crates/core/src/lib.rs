@@ -38,7 +38,7 @@ mod turn;
 pub use assembler::{Assembler, StreamDelta};
 pub use brought::{NotShown, is_text_type};
 pub use budgets::{BudgetStop, Reserved};
-pub use content::{ContentBlock, EmbeddedResource, text_of};
+pub use content::{ContentBlock, EmbeddedResource, is_blank, text_of};
 pub use context::{Context, ContextKind, ContextPart, ContextPlace};
 pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};
 pub use entry::{

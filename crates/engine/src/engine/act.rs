@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use turnwright_core::budgets::Closed;
 use turnwright_core::{
     AnsweredBy, CallId, Control, ConversationId, ElicitationId, Entry, JournalError, MessageId, Seq, StoredEntry, TurnId,
-    Verdict, check,
+    Verdict, check, is_blank,
 };
 
 use super::reach::Bounds;
@@ -84,8 +84,8 @@ impl Engine {
     /// of the installation or of the conversation, or what waits would be declined or is decided, and no person asks. Nothing is
     /// stored then.
     pub async fn send(&self, id: &ConversationId, message: NewMessage) -> Result<Sent, EngineError> {
-        if message.content.is_empty() {
-            return Err(EngineError::Invalid { what: "the message is empty".to_owned() });
+        if is_blank(&message.content) {
+            return Err(EngineError::Invalid { what: "the message is empty; say something".to_owned() });
         }
         if let Some(problem) = message.overlay.problem().or_else(|| message.conversation.problem()) {
             return Err(EngineError::Invalid { what: problem });

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use turnwright_core::{
     ApprovalId, CallId, ContentBlock, ConversationId, Decision, Entry, Journal, QuestionReason, Seq, ToolDefinition, TurnId,
-    UserId, Verdict,
+    UserId, Verdict, is_blank,
 };
 use turnwright_engine::{
     Choice, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError, WholeJournal,
@@ -75,6 +75,13 @@ pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiErr
     let mut users = ask.history.users();
     let attached = Attached::resolve(state, &mut users).await?;
     let again = ask.again.clone();
+    if is_blank(&users) {
+        let is_alone = !users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none();
+        if is_alone {
+            return Err(ApiError::invalid("the user's message is empty; say something").about("messages"));
+        }
+        users.clear();
+    }
     let begun = begin_with(state, ask, users).await?;
     if let Some(again) = again {
         again.keep(state, &begun.conversation, &begun.part);
