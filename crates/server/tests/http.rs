@@ -31,6 +31,8 @@ mod files;
 mod limits;
 #[path = "http/long.rs"]
 mod long;
+#[path = "http/named.rs"]
+mod named;
 #[path = "http/operating.rs"]
 mod operating;
 #[path = "http/stale.rs"]

@@ -99,8 +99,9 @@ impl Engine {
             self.must_decide().await?;
             self.inner.refresh_sources().await;
         }
-        let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
-        let message = NewMessage { idempotency, ..message };
+        let own = |(key, fingerprint): (String, String)| (self.own_key(&key), fingerprint);
+        let (idempotency, known_as) = (message.idempotency.map(own), message.known_as.map(own));
+        let message = NewMessage { idempotency, known_as, ..message };
         if self.is_draining() {
             return Err(EngineError::ShuttingDown);
         }
@@ -125,7 +126,10 @@ impl Engine {
         }
         match self.say(id, message, bounds).await.inspect(|sent| self.tell_of(sent)) {
             // The same request may have come twice at once, and the other one was stored first.
-            Err(error) => self.sent_before(key).await?.ok_or(error),
+            Err(error) => match self.sent_before(key).await? {
+                Some(sent) => Ok(sent),
+                None => self.sent_before(message.known_as.as_ref()).await?.ok_or(error),
+            },
             sent => sent,
         }
     }

@@ -42,6 +42,8 @@ pub(crate) struct Ask {
     pub(crate) history: History,
     pub(crate) overlay: SettingsOverlay,
     pub(crate) idempotency: Option<(String, String)>,
+    /// Another such key, by what the page of the person calls what they say.
+    pub(crate) known_as: Option<(String, String)>,
     /// How the request is known where it comes again without a key, where its clients send such.
     pub(crate) again: Option<Again>,
 }
@@ -73,8 +75,6 @@ pub(crate) fn named(
 /// Stores what the request says and starts, or goes on with, its turn.
 pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
     let mut users = ask.history.users();
-    let attached = Attached::resolve(state, &mut users).await?;
-    let again = ask.again.clone();
     if is_blank(&users) {
         let is_alone = !users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none();
         if is_alone {
@@ -82,6 +82,8 @@ pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiErr
         }
         users.clear();
     }
+    let attached = Attached::resolve(state, &mut users).await?;
+    let again = ask.again.clone();
     let begun = begin_with(state, ask, users).await?;
     if let Some(again) = again {
         again.keep(state, &begun.conversation, &begun.part);
@@ -410,6 +412,7 @@ async fn say(
         conversation: of_conversation(ask),
         replaces: None,
         idempotency: ask.idempotency.clone(),
+        known_as: ask.known_as.clone(),
     };
     let sent = state.engine().send(&conversation, message).await?;
     let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };

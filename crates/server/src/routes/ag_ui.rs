@@ -10,19 +10,20 @@ use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 use turnwright_core::{
-    AnswerAction, ApprovalId, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId, Verdict,
-    text_of,
+    AnswerAction, ApprovalId, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId, TurnStatus,
+    Verdict, text_of,
 };
 use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom};
 
 use crate::agui::back::{Back, back, has_failed, newest_retry, ran_here, retried, retry_of, says_again};
 use crate::agui::fold::{RunFold, refusal};
-use crate::agui::input::{Resume, RunInput, Status};
+use crate::agui::input::{Resume, RunInput, Spoken, Status};
 use crate::error::ApiError;
 use crate::extract::{State, Whole, id};
+use crate::named::{Named, says};
 use crate::open_stream::OpenStream;
 use crate::openai::begin::{Ask, begin};
-use crate::openai::history::History;
+use crate::openai::history::{History, Said};
 use crate::openai::ids;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
@@ -66,6 +67,10 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     };
     if let Some(back) = back {
         let fold = fold(&state, &conversation, input.run_id, back.part).await?.after(back.messages, back.asked);
+        return told(&state, &conversation, fold, stream).await;
+    }
+    if !is_repeated && let Some(part) = said_again(&state, &conversation, &input).await? {
+        let fold = fold(&state, &conversation, input.run_id, part).await?;
         return told(&state, &conversation, fold, stream).await;
     }
     let answered = match answered(&state, &conversation, &input, &once).await {
@@ -176,6 +181,35 @@ async fn comes_back(state: &ServerState, conversation: &ConversationId, input: &
     }
 }
 
+/// What came of what was said last, where the page says that once more under its name, and it is answered: the page lost the answer.
+async fn said_again(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Option<Part>, ApiError> {
+    if !input.resume.is_empty() {
+        return Ok(None);
+    }
+    let Some((named, spoken)) = named(state, conversation, input).await? else { return Ok(None) };
+    let Some(sent) = named.newest(state.engine()).await? else { return Ok(None) };
+    let look = |journal: &Journal| {
+        let newest = journal.turn().filter(|turn| turn.id() == sent.turn_id);
+        let is_answered = newest.is_some_and(|turn| turn.ended() == Some(&TurnStatus::Completed));
+        is_answered && says(journal, sent.message_id, &spoken.content)
+    };
+    let is_it = state.engine().look(conversation, look).await?;
+    Ok(is_it.then(|| Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() }))
+}
+
+/// What the page says last, where that is a person's, by its name.
+async fn named<'a>(
+    state: &ServerState,
+    conversation: &'a ConversationId,
+    input: &RunInput,
+) -> Result<Option<(Named<'a>, Spoken)>, ApiError> {
+    let is_said = input.items()?.last().is_some_and(|item| matches!(item.said, Said::User(_)));
+    let Some(spoken) = input.spoken()?.pop().filter(|_| is_said) else { return Ok(None) };
+    let names = input.messages.iter().filter_map(|message| message.get("id")?.as_str());
+    let named = Named::of(state.engine(), conversation, ("ag-ui", &spoken.id), names).await?;
+    Ok(named.map(|named| (named, spoken)))
+}
+
 /// The names of the interrupts that are open.
 fn interrupts(conversation: &ConversationId, journal: &Journal) -> Vec<String> {
     // Of what waits while something else still runs the page was not told.
@@ -242,7 +276,9 @@ async fn say(
 ) -> Result<Part, ApiError> {
     let overlay = overlay(state, conversation, input).await?;
     let history = History::of(input.items()?);
-    let ask = Ask { conversation: Some(conversation.clone()), previous: None, history, overlay, idempotency, again: None };
+    let known_as = named(state, conversation, input).await?.map(|(named, _)| named.key());
+    let conversation = Some(conversation.clone());
+    let ask = Ask { conversation, previous: None, history, overlay, idempotency, known_as, again: None };
     Ok(begin(state, ask).await?.part)
 }
 

@@ -11,17 +11,18 @@ use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
     ApprovalId, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason,
-    Seq, TurnId, Verdict,
+    Seq, TurnId, TurnStatus, Verdict, is_blank,
 };
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
-use super::ui_said_again::{can_be_retried, named, newest, question};
+use super::ui_said_again::{can_be_retried, named, names, newest, question};
 use crate::attached::{self, Attached};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
+use crate::named::{Named, says};
 use crate::open_stream::OpenStream;
 use crate::openai::responses::object::turn_of;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
@@ -99,7 +100,10 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let request: UiRequest<'_> = whole.json()?;
     let conversation: ConversationId = id(&request.id)?;
     let stream = OpenStream::of(&state)?;
-    if request.trigger.as_deref() == Some("regenerate-message") {
+    let key = repeatable(&whole, &format!("{conversation}/ui"))?;
+    if request.trigger.as_deref() == Some("regenerate-message")
+        && !is_unheard(&state, &conversation, &request, key.as_ref()).await?
+    {
         let turn = regenerated(&state, &conversation, &whole, version).await?;
         return stream_of(&state, conversation, turn, (version, Begin::Turn), stream).await;
     }
@@ -107,16 +111,21 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let last: UiMessage = serde_json::from_str(last.get())
         .map_err(|error| ApiError::invalid(format!("the last of `messages` is wrong: {error}")))?;
     if last.role != "user" {
-        let key = repeatable(&whole, &format!("{conversation}/ui"))?;
         let (turn, begin) = answer(&state, &conversation, last, key).await?;
         return stream_of(&state, conversation, turn, (version, begin), stream).await;
     }
-    let replaces = match &request.message_id {
-        Some(name) if *name == last.id => replaced(&state, &conversation, &request.messages).await?,
-        Some(_) | None => None,
-    };
+    let named = named_last(&state, &conversation, &request).await?;
     let mut content = content(last.parts)?;
     let attached = Attached::resolve(&state, &mut content).await?;
+    if let (None, Some(named)) = (&key, &named)
+        && let Some((turn, begin)) = comes_again(&state, &conversation, named, (&content, request.model.clone())).await?
+    {
+        return stream_of(&state, conversation, turn, (version, begin), stream).await;
+    }
+    let replaces = match &request.message_id {
+        Some(name) if *name == last.id => replaced(&state, &conversation, &request.messages, named.as_ref()).await?,
+        Some(_) | None => None,
+    };
     let mut message = NewMessage {
         content,
         overlay: settings::overlay(state.engine(), request.model, api::Settings::default())?,
@@ -130,7 +139,8 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         create: true,
         conversation: SettingsOverlay::default(),
         replaces,
-        idempotency: repeatable(&whole, &format!("{conversation}/ui"))?,
+        idempotency: key,
+        known_as: named.map(|named| named.key()),
     };
     deny_what_cannot_be_asked(&mut message, version);
     let sent = state.engine().send(&conversation, message).await?;
@@ -138,12 +148,81 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     stream_of(&state, conversation, sent.turn_id, (version, begin_of(&sent)), stream).await
 }
 
+/// The last message that the page has, by its name, where that is a person's.
+async fn named_last<'a>(
+    state: &ServerState,
+    conversation: &'a ConversationId,
+    request: &UiRequest<'_>,
+) -> Result<Option<Named<'a>>, ApiError> {
+    let names = names(&request.messages);
+    let Some((_, name)) = names.last().filter(|(role, _)| role == "user") else { return Ok(None) };
+    Named::of(state.engine(), conversation, ("ui", name), names.iter().map(|(_, name)| name.as_str())).await
+}
+
+/// Where the page says once more what was said last: its turn, which is told, and taken up again where it did not end well.
+async fn comes_again(
+    state: &ServerState,
+    conversation: &ConversationId,
+    named: &Named<'_>,
+    (content, model): (&[ContentBlock], Option<String>),
+) -> Result<Option<(TurnId, Begin)>, ApiError> {
+    let Some(sent) = named.newest(state.engine()).await? else { return Ok(None) };
+    let look = |journal: &Journal| {
+        let turn = journal.turn().filter(|turn| turn.id() == sent.turn_id && says(journal, sent.message_id, content))?;
+        Some(turn.ended().is_none_or(|status| *status == TurnStatus::Completed))
+    };
+    match state.engine().look(conversation, look).await? {
+        None => Ok(None),
+        Some(true) => Ok(Some((sent.turn_id, begin_of(&sent)))),
+        Some(false) => {
+            let overlay = settings::overlay(state.engine(), model, api::Settings::default())?;
+            Ok(Some((state.engine().retry(conversation, overlay).await?, Begin::Turn)))
+        }
+    }
+}
+
+/// Whether another answer is wanted to a message that never came here: it is said by that.
+async fn is_unheard(
+    state: &ServerState,
+    conversation: &ConversationId,
+    request: &UiRequest<'_>,
+    key: Option<&(String, String)>,
+) -> Result<bool, ApiError> {
+    if names(&request.messages).last().is_none_or(|(role, _)| role != "user") {
+        return Ok(false);
+    }
+    if let Some((key, fingerprint)) = key
+        && state.engine().said_before(key, fingerprint).await?.is_some()
+    {
+        return Ok(true);
+    }
+    let journal = match state.engine().journal(conversation).await {
+        Err(EngineError::NotFound { .. }) => return Ok(true),
+        journal => journal?,
+    };
+    let is_known = request.message_id.as_deref().is_some_and(|name| named(&journal, name).is_some());
+    if is_known || question(&journal, &request.messages).is_some() {
+        return Ok(false);
+    }
+    let last = named_last(state, conversation, request).await?;
+    Ok(match last {
+        Some(last) => last.message(state.engine()).await?.is_none(),
+        None => true,
+    })
+}
+
 /// The message that a person says otherwise.
 async fn replaced(
     state: &ServerState,
     conversation: &ConversationId,
     messages: &[&RawValue],
+    named: Option<&Named<'_>>,
 ) -> Result<Option<MessageId>, ApiError> {
+    if let Some(named) = named
+        && let Some(message) = named.message(state.engine()).await?
+    {
+        return Ok(Some(message));
+    }
     match state.engine().journal(conversation).await {
         Ok(journal) => Ok(question(&journal, messages)),
         // It is new.
@@ -181,7 +260,11 @@ async fn regenerate(
     let mut overlay = settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?;
     let journal = state.engine().journal(conversation).await?;
     let by_name = request.message_id.as_deref().and_then(|name| named(&journal, name));
-    let asked = by_name.or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
+    let said = match named_last(state, conversation, request).await? {
+        Some(last) if by_name.is_none() => last.message(state.engine()).await?,
+        Some(_) | None => None,
+    };
+    let asked = by_name.or(said).or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
@@ -392,8 +475,7 @@ fn content(parts: Vec<UiPart>) -> Result<Vec<ContentBlock>, ApiError> {
             _ => {}
         }
     }
-    let is_empty = blocks.iter().all(|block| matches!(block, ContentBlock::Text { text } if text.trim().is_empty()));
-    if is_empty { Err(ApiError::invalid("the user's message is empty; say something")) } else { Ok(blocks) }
+    if is_blank(&blocks) { Err(ApiError::invalid("the user's message is empty; say something")) } else { Ok(blocks) }
 }
 
 /// A file: its bytes where the address holds them, else what was uploaded here.

@@ -54,7 +54,8 @@ pub(super) async fn complete(
     let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
-    let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, again }).await?;
+    let begun =
+        begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, known_as: None, again }).await?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,
         Some(false) | None => TellsUsage::Never,

@@ -55,7 +55,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let is_streamed = request.stream == Some(true);
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let says_all = previous.is_none() && conversation.is_none();
-    let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, again }).await;
+    let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, known_as: None, again }).await;
     let begun = begun.map_err(about_input)?;
     let names = Named::of(&begun);
     let (conversation, part) = (begun.conversation, begun.part);
