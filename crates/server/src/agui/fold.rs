@@ -13,6 +13,7 @@ use crate::openai::error::failure_of;
 use crate::openai::ids;
 use crate::openai::telling::Tells;
 use crate::openai::track::{Asked, Call, End, Part, Track};
+use crate::sse::Cut;
 use crate::stopping::{TOLD, is_stop};
 use crate::waiting::{in_words, sampling};
 
@@ -363,8 +364,8 @@ impl Tells for RunFold {
         tell(out, &json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome, "usage": [tokens]}));
     }
 
-    fn interrupt(&mut self, out: &mut Vec<u8>) {
-        let message = "the stream ended before the turn did; the turn goes on and is kept in its conversation";
+    fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>) {
+        let message = cut.in_words("the stream ended before the turn did; the turn goes on and is kept in its conversation");
         tell(out, &json!({"type": "RUN_ERROR", "message": message, "code": "stream_ended"}));
     }
 }

@@ -12,6 +12,7 @@ use super::error::failure_of;
 use super::ids;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
+use crate::sse::Cut;
 use crate::stopping::is_stop;
 use remembered::Remembered;
 use texts::{Close, Kind, at_first_part, item, part, part_event};
@@ -543,10 +544,10 @@ impl Tells for ResponseFold {
             }
             let asked: Vec<Call> = self.track.asked_about().cloned().collect();
             for call in &asked {
-                let (server, tool) = self.server_and_tool(&call.name);
                 if let Some(known) = call.waits.and_then(QuestionReason::to_know) {
                     self.note(&format!("{}: {known}", call.name), out);
                 }
+                let (server, tool) = self.server_and_tool(&call.name);
                 let item = json!({"id": ids::request_id(&self.conversation, call.approval()), "type": "mcp_approval_request",
                                   "server_label": server, "name": tool, "arguments": call.arguments});
                 let index = self.add(item.clone(), out);
@@ -578,8 +579,8 @@ impl Tells for ResponseFold {
         }
     }
 
-    fn interrupt(&mut self, out: &mut Vec<u8>) {
-        let message = "the stream ended before the turn did; the turn goes on, ask for the response by its id";
+    fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>) {
+        let message = cut.in_words("the stream ended before the turn did; the turn goes on, ask for the response by its id");
         self.tell(out, "error", &json!({"code": "stream_ended", "message": message, "param": null}));
     }
 }

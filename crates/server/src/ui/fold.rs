@@ -210,11 +210,11 @@ impl UiFold {
         self.phase == Phase::Done
     }
 
-    /// Tells that the stream ends before its message does.
-    pub fn cut_off(&mut self, out: &mut Vec<u8>) {
+    /// Tells that the stream ends before its message does, and why.
+    pub fn cut_off(&mut self, why: &str, out: &mut Vec<u8>) {
         if self.phase != Phase::Done {
             self.phase = Phase::Done;
-            self.chunks.error(out, "the stream ended before the turn did; the turn goes on, load it again");
+            self.chunks.error(out, why);
             self.chunks.plain(out, "[DONE]");
         }
     }
