@@ -101,6 +101,11 @@ pub fn text_of(blocks: &[ContentBlock]) -> String {
     }
 }
 
+/// Whether these say nothing: there is no text but blanks, and nothing else.
+pub fn is_blank(blocks: &[ContentBlock]) -> bool {
+    blocks.iter().all(|block| matches!(block, ContentBlock::Text { text } if text.trim().is_empty()))
+}
+
 /// The shortest end of an address by which a text can name what is there.
 const MIN_NAME_BYTES: usize = 16;
 

@@ -146,6 +146,18 @@ impl QuestionReason {
     }
 }
 
+impl QuestionReason {
+    /// What a person must know before they answer, besides what the call is; `None` where that is all.
+    pub fn to_know(self) -> Option<&'static str> {
+        match self {
+            Self::UnknownOutcome => Some("it was interrupted and may have happened; allow it to run it again"),
+            Self::DefinitionChanged => Some("the tool has changed since this was allowed"),
+            Self::Loop => Some("it was called again and again with the same result; allow it to let it go on"),
+            Self::Approval | Self::ClientTool => None,
+        }
+    }
+}
+
 /// A call has its slot and may touch the world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {

@@ -308,6 +308,49 @@ impl<'de> Deserialize<'de> for ElicitationId {
     }
 }
 
+/// A question whether a call may run, named by its call and its number among all that people are asked about the call: `appr_13_0` is the
+/// first, `appr_13_0-2` the next. So an answer to one is none to what was asked after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ApprovalId {
+    /// The call that it is about.
+    pub call: CallId,
+    /// Its number, from 1: one more than were decided about the call before it, by rules too.
+    pub number: u32,
+}
+
+impl fmt::Display for ApprovalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "appr_{}_{}", self.call.message, self.call.index)?;
+        if self.number > 1 { write!(f, "-{}", self.number) } else { Ok(()) }
+    }
+}
+
+impl Serialize for ApprovalId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl FromStr for ApprovalId {
+    type Err = IdError;
+
+    fn from_str(value: &str) -> Result<Self, IdError> {
+        let named = |numbers: &str| {
+            let (message, rest) = numbers.split_once('_')?;
+            let (index, counted) = match rest.split_once('-') {
+                Some((index, counted)) => (index, number(counted).filter(|counted| *counted > 1)?),
+                None => (rest, 1),
+            };
+            let call = CallId { message: number(message).and_then(Seq::new)?, index: number(index)? };
+            Some(Self { call, number: counted })
+        };
+        value
+            .strip_prefix("appr_")
+            .and_then(named)
+            .ok_or_else(|| IdError::new(value, "an approval id (appr_, two numbers with _ between them, -2 for the second)"))
+    }
+}
+
 /// A process that drives turns. Whether it is still alive is the store's to say.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

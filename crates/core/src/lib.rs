@@ -38,7 +38,7 @@ mod turn;
 pub use assembler::{Assembler, StreamDelta};
 pub use brought::{NotShown, is_text_type};
 pub use budgets::{BudgetStop, Reserved};
-pub use content::{ContentBlock, EmbeddedResource, text_of};
+pub use content::{ContentBlock, EmbeddedResource, is_blank, text_of};
 pub use context::{Context, ContextKind, ContextPart, ContextPlace};
 pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};
 pub use entry::{
@@ -51,7 +51,7 @@ pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
 pub use fork::{fork, fork_given};
 pub use form::{Choice as FormChoice, Field, FieldKind, FieldProblem, Form, TextFormat};
 pub use held_back::{SEARCH_TOOL, search_tool};
-pub use id::{CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId, UserId};
+pub use id::{ApprovalId, CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId, UserId};
 pub use journal::{Journal, JournalError};
 pub use loops::{LoopLimits, Repetition};
 pub use message::{

@@ -11,8 +11,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::{
-    AssistantBlock, AssistantMessage, CallId, ContentBlock, Context, Control, ConversationId, Entry, Journal, MessageId,
-    QuestionReason, Seq, StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
+    ApprovalId, AssistantBlock, AssistantMessage, CallId, ContentBlock, Context, Control, ConversationId, Entry, Journal,
+    MessageId, QuestionReason, Seq, StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
     UserMessage,
 };
 
@@ -116,8 +116,8 @@ pub enum ShownResult<'a> {
     Awaited {
         /// What says so to a model.
         result: Box<ToolResult>,
-        /// Whether a person is asked about the call.
-        is_asked_about: bool,
+        /// What a person is asked about the call, where one is.
+        asked: Option<(ApprovalId, QuestionReason)>,
     },
 }
 
@@ -348,14 +348,15 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
     struct Found<'a> {
         call: &'a ToolCall,
         result: Option<&'a ToolResult>,
-        is_asked_about: bool,
+        asked: Option<QuestionReason>,
+        decided: u32,
         edit: Option<&'a str>,
         nudge: Option<&'a str>,
     }
     fn of<'f, 'a>(found: &'f mut [Found<'a>], seq: Seq, id: CallId) -> Option<&'f mut Found<'a>> {
         usize::try_from(id.index).ok().filter(|_| id.message == seq).and_then(|index| found.get_mut(index))
     }
-    let open = |call| Found { call, result: None, is_asked_about: false, edit: None, nudge: None };
+    let open = |call| Found { call, result: None, asked: None, decided: 0, edit: None, nudge: None };
     let mut found: Vec<Found<'_>> = message.calls().map(open).collect();
     if found.is_empty() {
         return Vec::new();
@@ -370,13 +371,14 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
             }
             Entry::Decision(decision) => {
                 if let Some(found) = of(&mut found, seq, decision.call) {
-                    found.is_asked_about = false;
+                    found.asked = None;
+                    found.decided = found.decided.saturating_add(1);
                     found.edit = decision.changed_arguments().or(found.edit);
                 }
             }
             Entry::Question(question) => {
                 if let Some(found) = of(&mut found, seq, question.call) {
-                    found.is_asked_about = question.reason != QuestionReason::ClientTool;
+                    found.asked = Some(question.reason).filter(|reason| *reason != QuestionReason::ClientTool);
                 }
             }
             Entry::Control(Control::Nudged { call, text }) => {
@@ -399,7 +401,9 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
             let id = CallId { message: seq, index };
             let awaited = || {
                 let result = ToolResult::failed(id, ToolErrorKind::Interrupted, "This call has no result yet.");
-                ShownResult::Awaited { result: Box::new(result), is_asked_about: found.is_asked_about }
+                let number = found.decided.saturating_add(1);
+                let asked = found.asked.map(|reason| (ApprovalId { call: id, number }, reason));
+                ShownResult::Awaited { result: Box::new(result), asked }
             };
             let result = found.result.map_or_else(awaited, ShownResult::Stored);
             PromptResult { id, call: found.call, result, edit: found.edit, nudge: found.nudge }

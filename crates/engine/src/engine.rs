@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::policy::{Policy, RuleText};
 use turnwright_core::{
-    CallId, ConversationId, DriverId, Journal, ModelRef, QuestionReason, ToolDefinition, TurnId, TurnSettings, UserId,
+    ApprovalId, CallId, ConversationId, DriverId, Journal, ModelRef, QuestionReason, ToolDefinition, TurnId, TurnSettings,
+    UserId,
 };
 
 use crate::acting::Acting;
@@ -167,6 +168,8 @@ pub struct WaitingCall {
     pub conversation: ConversationId,
     /// Its name.
     pub call: CallId,
+    /// The question's.
+    pub approval: ApprovalId,
     /// The tool's name as the model wrote it.
     pub name: String,
     /// The arguments, JSON text as the model wrote it.

@@ -253,9 +253,13 @@ impl Live {
 
     /// The conversation was deleted: its driver stops, its watchers are cut off, and who waits is told.
     pub(crate) fn bury(&self) {
-        self.lock().is_gone = true;
+        {
+            let mut state = self.lock();
+            state.is_gone = true;
+            state.watchers.bury();
+        }
         self.changed.notify_one();
-        self.dismiss();
+        self.settled.notify_waiters();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Watching a conversation: a watcher's end, and the watchers that a conversation has.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use futures_channel::mpsc;
@@ -47,9 +47,15 @@ impl Watch {
         Self { first: Some(first), queue }
     }
 
-    /// The next events. `None` where the watcher was too slow, or the engine ends: come back later.
+    /// The next events. `None` where the watcher was too slow, or the engine ends: come back later; and where the conversation
+    /// [was deleted](Watch::is_deleted).
     pub async fn next(&mut self) -> Option<Frame> {
         std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// Whether it ended since the conversation was deleted, so that there is nothing to come back to.
+    pub fn is_deleted(&self) -> bool {
+        self.queue.is_deleted.load(Ordering::Acquire)
     }
 
     /// [`Watch::next`] for a hand-written stream.
@@ -65,6 +71,7 @@ impl Watch {
 #[derive(Debug)]
 pub(crate) struct Queue {
     frames: mpsc::Receiver<Queued>,
+    is_deleted: Arc<AtomicBool>,
     bytes: Arc<AtomicUsize>,
 }
 
@@ -96,6 +103,7 @@ pub(crate) struct Watchers {
     all: Vec<Watcher>,
     held: Vec<Frame>,
     is_holding: bool,
+    is_deleted: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -120,7 +128,7 @@ impl Watchers {
         let bytes = Arc::new(AtomicUsize::new(0));
         self.all.retain(|watcher| !watcher.frames.is_closed());
         self.all.push(Watcher { frames: sender, bytes: bytes.clone() });
-        Queue { frames: receiver, bytes }
+        Queue { frames: receiver, is_deleted: self.is_deleted.clone(), bytes }
     }
 
     /// Tells a frame to all; cuts off those that are too slow or gone.
@@ -169,6 +177,12 @@ impl Watchers {
     /// Whether any is still there.
     pub(crate) fn are_there(&self) -> bool {
         self.all.iter().any(|watcher| !watcher.frames.is_closed())
+    }
+
+    /// Cuts all off, since the conversation was deleted.
+    pub(crate) fn bury(&mut self) {
+        self.is_deleted.store(true, Ordering::Release);
+        self.dismiss();
     }
 
     /// Cuts all off.
@@ -223,6 +237,20 @@ mod tests {
         watchers.release();
         assert_eq!([next(&mut early), next(&mut early)], [Some(frame("one")), Some(frame("two"))]);
         assert_eq!([next(&mut late), next(&mut late)], [Some(frame("two")), None]);
+    }
+
+    #[test]
+    fn who_watches_what_is_deleted_knows_it() {
+        for is_deleted in [false, true] {
+            let mut watchers = Watchers::default();
+            let watch = watch(&mut watchers);
+            if is_deleted {
+                watchers.bury()
+            } else {
+                watchers.dismiss()
+            }
+            assert_eq!(watch.is_deleted(), is_deleted);
+        }
     }
 
     #[test]

@@ -68,9 +68,14 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, options: ServerOptions
 /// Reads a body as JSON. An empty body is an empty object.
 ///
 /// # Errors
-/// 415 where it says that it is something else, 400 where it is no JSON, 422 where a field is unknown or wrong; and those
+/// 415 where it says that it is something else, or encoded, 400 where it is no JSON, 422 where a field is unknown or wrong; and those
 /// of [`read`].
 pub(crate) fn json<'a, T: Deserialize<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<T, ApiError> {
+    if let Some(encoding) = headers.get(header::CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
+        let encoding = encoding.to_str().unwrap_or("(not text)");
+        let detail = format!("the content encoding is `{encoding}`; send the body as it is");
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
+    }
     if let Some(content_type) = headers.get(header::CONTENT_TYPE) {
         let content_type = content_type.to_str().unwrap_or("(not text)");
         let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -216,6 +221,19 @@ mod tests {
 
     fn told<'a, T: Deserialize<'a> + std::fmt::Debug>(body: &'a str) -> String {
         json::<T>(&HeaderMap::new(), body.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_body_that_is_encoded_is_refused_with_the_encoding() {
+        for (encoding, is_taken) in [("gzip", false), ("identity", true)] {
+            let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, encoding.parse().unwrap())]);
+            let read = json::<Lists>(&headers, br#"{"messages":[]}"#);
+            assert_eq!(read.is_ok(), is_taken, "{encoding}");
+            if let Err(error) = read {
+                assert_eq!(error.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+                assert_eq!(error.to_string(), "the content encoding is `gzip`; send the body as it is");
+            }
+        }
     }
 
     #[test]

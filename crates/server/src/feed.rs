@@ -4,7 +4,7 @@ use std::io::Write;
 
 use turnwright_engine::{Event, Frame};
 
-use crate::sse::{COME_BACK, Fold};
+use crate::sse::{COME_BACK, Cut, Fold};
 
 /// Tells all events of a conversation. Never done: what happens next is told too.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Fold for Feed {
         false
     }
 
-    fn cut_off(&mut self, out: &mut Vec<u8>) {
+    fn cut_off(&mut self, _cut: Cut, out: &mut Vec<u8>) {
         out.extend_from_slice(COME_BACK);
     }
 }

@@ -45,9 +45,14 @@ fn text(declared: Option<String>) -> Result<Seems, ApiError> {
 }
 
 /// What nobody could do anything with.
-pub(crate) fn not_taken(what: &str) -> ApiError {
-    let what: String = what.chars().take(100).collect();
-    let detail = format!("the file is `{what}`; taken are PNG, JPEG, GIF and WebP images, PDF files, and text in UTF-8");
+fn not_taken(media_type: &str) -> ApiError {
+    let media_type: String = media_type.chars().take(100).collect();
+    not_taken_as(&format!("`{media_type}`"))
+}
+
+/// One that is something else, in words.
+pub(crate) fn not_taken_as(what: &str) -> ApiError {
+    let detail = format!("the file is {what}; taken are PNG, JPEG, GIF and WebP images, PDF files, and text in UTF-8");
     ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "attachment_type_not_taken", detail)
 }
 

@@ -22,6 +22,7 @@ mod forwarded;
 mod guard;
 mod hidden;
 mod metrics;
+mod named;
 mod offered;
 mod open_stream;
 mod openai;

@@ -1,7 +1,7 @@
 //! Settings and conversations between the API's form and the engine's.
 
 use turnwright_api as api;
-use turnwright_core::{ApproveMode, ContentBlock, ModelRef, OutputFormat, ReasoningEffort, ToolChoice};
+use turnwright_core::{ApproveMode, ContentBlock, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, is_blank};
 use turnwright_engine::{Conversation, Engine, SettingsOverlay};
 
 use crate::error::ApiError;
@@ -133,8 +133,7 @@ pub(crate) fn content(content: api::Content) -> Result<Vec<ContentBlock>, ApiErr
             })
             .collect::<Result<_, _>>()?,
     };
-    let is_empty = blocks.iter().all(|block| matches!(block, ContentBlock::Text { text } if text.trim().is_empty()));
-    if is_empty { Err(ApiError::invalid("`content` is empty; say something")) } else { Ok(blocks) }
+    if is_blank(&blocks) { Err(ApiError::invalid("`content` is empty; say something")) } else { Ok(blocks) }
 }
 
 /// A model of a provider that there is: a turn with another could only fail.

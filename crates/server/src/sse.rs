@@ -36,7 +36,26 @@ pub(crate) trait Fold: Send + Unpin + 'static {
     /// Whether nothing more comes.
     fn is_done(&self) -> bool;
     /// Appends that the watch ended before the stream was done.
-    fn cut_off(&mut self, out: &mut Vec<u8>);
+    fn cut_off(&mut self, cut: Cut, out: &mut Vec<u8>);
+}
+
+/// Why a watch ends before its stream is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Nobody can be told any more here: what is watched goes on.
+    Here,
+    /// The conversation was deleted.
+    Deleted,
+}
+
+impl Cut {
+    /// What people are told; `goes_on` where it goes on.
+    pub(crate) fn in_words(self, goes_on: &'static str) -> &'static str {
+        match self {
+            Self::Here => goes_on,
+            Self::Deleted => "the conversation was deleted",
+        }
+    }
 }
 
 impl Fold for UiFold {
@@ -46,9 +65,11 @@ impl Fold for UiFold {
     fn is_done(&self) -> bool {
         Self::is_done(self)
     }
-    fn cut_off(&mut self, out: &mut Vec<u8>) {
-        Self::cut_off(self, out);
-        out.extend_from_slice(COME_BACK);
+    fn cut_off(&mut self, cut: Cut, out: &mut Vec<u8>) {
+        Self::cut_off(self, cut.in_words("the stream ended before the turn did; the turn goes on, load it again"), out);
+        if cut == Cut::Here {
+            out.extend_from_slice(COME_BACK);
+        }
     }
 }
 
@@ -88,7 +109,7 @@ impl<F: Fold> SseBody<F> {
     /// Folds what the watch has.
     fn gather(&mut self, context: &mut Context<'_>) {
         if self.watch.is_some() && self.stream.poll_revoked(context).is_ready() {
-            self.fold.cut_off(&mut self.held);
+            self.fold.cut_off(Cut::Here, &mut self.held);
             self.watch = None;
         }
         while let Some(watch) = &mut self.watch
@@ -105,7 +126,8 @@ impl<F: Fold> SseBody<F> {
                     }
                 }
                 Poll::Ready(None) => {
-                    self.fold.cut_off(&mut self.held);
+                    let cut = if watch.is_deleted() { Cut::Deleted } else { Cut::Here };
+                    self.fold.cut_off(cut, &mut self.held);
                     self.watch = None;
                 }
                 Poll::Pending => break,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use turnwright_core::policy::Policy;
-use turnwright_core::{Declared, ModelRef, TurnSettings};
+use turnwright_core::{Declared, ModelRef, QuestionReason, TurnSettings};
 use turnwright_engine::{Documents, Engine, EngineParts, ToolSource};
 use turnwright_server::{ServerOptions, ServerState, router};
 use turnwright_testkit::{
@@ -31,10 +31,14 @@ mod files;
 mod limits;
 #[path = "http/long.rs"]
 mod long;
+#[path = "http/named.rs"]
+mod named;
 #[path = "http/operating.rs"]
 mod operating;
 #[path = "http/pages.rs"]
 mod pages;
+#[path = "http/stale.rs"]
+mod stale;
 #[path = "http/use_chat.rs"]
 mod use_chat;
 

@@ -87,6 +87,7 @@ impl Session {
             conversation: SettingsOverlay::default(),
             replaces: None,
             idempotency: None,
+            known_as: None,
         };
         let sent = self.engine.send(&id, message).await?;
         Ok((id, Told { turn: sent.turn_id, after }))

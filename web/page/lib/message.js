@@ -263,4 +263,4 @@ function callOf(message, id) {
 }
 
 /** @param {string | undefined} approval */
-const callOfApproval = (approval) => approval?.replace(/^appr_/, "call_");
+const callOfApproval = (approval) => approval?.replace(/^appr_(\d+_\d+).*$/, "call_$1");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Misfit;
 use super::asking::Asking;
-use crate::{CallId, Question, QuestionReason, ToolCall, ToolErrorKind, ToolResult};
+use crate::{ApprovalId, CallId, Question, QuestionReason, ToolCall, ToolErrorKind, ToolResult};
 
 /// A call and what it needs from the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +84,13 @@ pub struct CallView<'a> {
     pub denial: Option<&'a str>,
     /// What its source needs to be asked how far it is, where it goes on there by itself.
     pub task: Option<&'a Value>,
+}
+
+impl CallView<'_> {
+    /// The question about it that is open, or would come next.
+    pub fn approval(&self) -> ApprovalId {
+        ApprovalId { call: self.id, number: self.attempt.saturating_add(1) }
+    }
 }
 
 /// A call in its state. Its texts are shared: planning copies the turn.

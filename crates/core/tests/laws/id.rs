@@ -1,6 +1,6 @@
 //! The names of things.
 
-use turnwright_core::{CallId, ConversationId, MessageId, ModelRef, TurnId};
+use turnwright_core::{ApprovalId, CallId, ConversationId, MessageId, ModelRef, TurnId};
 
 use crate::told::{call_id, seq};
 
@@ -31,6 +31,13 @@ fn a_name_has_one_spelling() {
     }
     for other in ["call_1_0_0", "call_-1_0", "call_1_4294967296", "call_18446744073709551616_0", "Call_1_0", " call_1_0"] {
         assert!(other.parse::<CallId>().is_err(), "{other}");
+    }
+    for (number, name) in [(1, "appr_13_0"), (2, "appr_13_0-2")] {
+        let approval = ApprovalId { call: call_id(13, 0), number };
+        assert_eq!((approval.to_string().as_str(), name.parse()), (name, Ok(approval)));
+    }
+    for other in ["appr_13", "appr_13_0-1", "appr_13_0-0", "appr_13_0-02", "appr_13_0-", "appr_13_0_2", "call_13_0"] {
+        assert!(other.parse::<ApprovalId>().is_err(), "{other}");
     }
     for other in ["turn_0", "turn_01", "turn_+1", "turn_", "msg_1", "turn_1 "] {
         assert!(other.parse::<TurnId>().is_err(), "{other}");

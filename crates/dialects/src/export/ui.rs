@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_core::prompt::{PromptMessage, PromptResult, ShownResult};
-use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId, Seq, TurnId};
+use turnwright_core::{ApprovalId, AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId, Seq, TurnId};
 
 use super::ai_sdk::{Bytes, input};
 use super::raw;
@@ -36,6 +36,10 @@ enum Part<'a> {
         filename: Option<&'a str>,
         url: DataUrl<'a>,
     },
+    /// What a person must know of a call that waits.
+    DataNotice {
+        data: Notice,
+    },
     DynamicTool {
         tool_name: &'a str,
         tool_call_id: CallId,
@@ -52,10 +56,16 @@ enum Part<'a> {
     },
 }
 
+#[derive(Serialize)]
+struct Notice {
+    level: &'static str,
+    text: String,
+}
+
 /// What a person is asked, as our UI message stream names it.
 #[derive(Serialize)]
 struct Approval {
-    id: String,
+    id: ApprovalId,
 }
 
 /// What the library keeps of a call besides, as our UI message stream tells it.
@@ -157,7 +167,12 @@ fn answered<'a>(message: &'a AssistantMessage, results: &'a [PromptResult<'_>], 
                 parts.push(Part::Text { text: text.into() });
             }
             AssistantBlock::Reasoning { text, .. } if !text.is_empty() => parts.push(Part::Reasoning { text }),
-            AssistantBlock::Call(_) => parts.extend(results.next().map(called)),
+            AssistantBlock::Call(_) => {
+                if let Some(result) = results.next() {
+                    parts.extend(to_know(result));
+                    parts.push(called(result));
+                }
+            }
             AssistantBlock::Text { .. }
             | AssistantBlock::Refusal { .. }
             | AssistantBlock::Reasoning { .. }
@@ -166,11 +181,18 @@ fn answered<'a>(message: &'a AssistantMessage, results: &'a [PromptResult<'_>], 
     }
 }
 
+/// What a person must know of a call before they answer what is asked about it.
+fn to_know<'a>(result: &PromptResult<'_>) -> Option<Part<'a>> {
+    let ShownResult::Awaited { asked: Some((_, reason)), .. } = &result.result else { return None };
+    let text = format!("{}: {}", result.call.name, reason.to_know()?);
+    Some(Part::DataNotice { data: Notice { level: "warning", text } })
+}
+
 fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
     let given = &result.result;
     let (state, output, error_text) = match given {
-        ShownResult::Awaited { is_asked_about: true, .. } => ("approval-requested", None, None),
-        ShownResult::Awaited { is_asked_about: false, .. } => ("input-available", None, None),
+        ShownResult::Awaited { asked: Some(_), .. } => ("approval-requested", None, None),
+        ShownResult::Awaited { asked: None, .. } => ("input-available", None, None),
         ShownResult::Stored(_) | ShownResult::Made(_) if given.outcome.is_error() => {
             ("output-error", None, Some(result.text()))
         }
@@ -180,7 +202,10 @@ fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
         }
     };
     let id = result.id;
-    let approval = (state == "approval-requested").then(|| Approval { id: format!("appr_{}_{}", id.message, id.index) });
+    let approval = match given {
+        ShownResult::Awaited { asked, .. } => asked.map(|(id, _)| Approval { id }),
+        ShownResult::Stored(_) | ShownResult::Made(_) => None,
+    };
     let (tool_name, input) = (result.call.name.as_str(), input(result.call));
     let changed = result.edit.and_then(|edit| serde_json::from_str(edit).ok());
     let tool_metadata = changed.map(|changed_arguments| ToolMetadata { changed_arguments });

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use turnwright_core::budgets::Closed;
 use turnwright_core::{
     AnsweredBy, CallId, Control, ConversationId, ElicitationId, Entry, JournalError, MessageId, Seq, StoredEntry, TurnId,
-    Verdict, check,
+    Verdict, check, is_blank,
 };
 
 use super::reach::Bounds;
@@ -85,8 +85,8 @@ impl Engine {
     /// of the installation or of the conversation, or what waits would be declined or is decided, and no person asks. Nothing is
     /// stored then.
     pub async fn send(&self, id: &ConversationId, message: NewMessage) -> Result<Sent, EngineError> {
-        if message.content.is_empty() {
-            return Err(EngineError::Invalid { what: "the message is empty".to_owned() });
+        if is_blank(&message.content) {
+            return Err(EngineError::Invalid { what: "the message is empty; say something".to_owned() });
         }
         if let Some(problem) = message.overlay.problem().or_else(|| message.conversation.problem()) {
             return Err(EngineError::Invalid { what: problem });
@@ -100,8 +100,9 @@ impl Engine {
             self.must_decide().await?;
             self.inner.refresh_sources().await;
         }
-        let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
-        let message = NewMessage { idempotency, ..message };
+        let own = |(key, fingerprint): (String, String)| (self.own_key(&key), fingerprint);
+        let (idempotency, known_as) = (message.idempotency.map(own), message.known_as.map(own));
+        let message = NewMessage { idempotency, known_as, ..message };
         if self.is_draining() {
             return Err(EngineError::ShuttingDown);
         }
@@ -126,7 +127,10 @@ impl Engine {
         }
         match self.say(id, message, bounds).await.inspect(|sent| self.tell_of(sent)) {
             // The same request may have come twice at once, and the other one was stored first.
-            Err(error) => self.sent_before(key).await?.ok_or(error),
+            Err(error) => match self.sent_before(key).await? {
+                Some(sent) => Ok(sent),
+                None => self.sent_before(message.known_as.as_ref()).await?.ok_or(error),
+            },
             sent => sent,
         }
     }

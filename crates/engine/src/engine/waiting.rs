@@ -11,6 +11,7 @@ pub(super) fn waiting_in(id: &ConversationId, journal: &Journal) -> Vec<WaitingC
         .map(|(call, question)| WaitingCall {
             conversation: id.clone(),
             call: call.id,
+            approval: call.approval(),
             name: call.name.to_owned(),
             arguments: call.arguments.to_owned(),
             reason: question.reason,

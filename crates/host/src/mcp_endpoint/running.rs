@@ -319,7 +319,7 @@ fn failure(text: String) -> ToolOutput {
 
 /// What a person is asked, and where they can answer.
 fn question(tool: &str, waiting: &WaitingCall, number: usize) -> Question {
-    let WaitingCall { conversation, call, name, arguments, reason, rule, always: _ } = waiting;
+    let WaitingCall { conversation, call, approval: _, name, arguments, reason, rule, always: _ } = waiting;
     let mut shown: String = arguments.chars().take(MAX_ARGUMENTS).collect();
     if shown.len() < arguments.len() {
         shown.push('…');

@@ -11,9 +11,9 @@ use crate::error::ApiError;
 use crate::openai::chunk::json as write_json;
 use crate::openai::error::failure_of;
 use crate::openai::ids;
-use crate::openai::ids::request_id;
 use crate::openai::telling::Tells;
 use crate::openai::track::{Asked, Call, End, Part, Track};
+use crate::sse::Cut;
 use crate::stopping::{TOLD, is_stop};
 use crate::waiting::{in_words, sampling};
 
@@ -232,7 +232,7 @@ impl RunFold {
         };
         let schema = json!({"type": "object", "required": ["approved"], "properties": {
             "approved": {"type": "boolean"}, "editedArgs": {"type": "object"}, "reason": {"type": "string"}}});
-        json!({"id": request_id(&self.conversation, call.id), "reason": "tool_call",
+        json!({"id": ids::request_id(&self.conversation, call.approval()), "reason": "tool_call",
                "toolCallId": ids::call_id(&self.conversation, call.id), "message": message, "responseSchema": schema,
                "metadata": {"turnwright": {"server": server, "tool": tool}}})
     }
@@ -364,8 +364,8 @@ impl Tells for RunFold {
         tell(out, &json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome, "usage": [tokens]}));
     }
 
-    fn interrupt(&mut self, out: &mut Vec<u8>) {
-        let message = "the stream ended before the turn did; the turn goes on and is kept in its conversation";
+    fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>) {
+        let message = cut.in_words("the stream ended before the turn did; the turn goes on and is kept in its conversation");
         tell(out, &json!({"type": "RUN_ERROR", "message": message, "code": "stream_ended"}));
     }
 }

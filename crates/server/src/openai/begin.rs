@@ -7,7 +7,8 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnwright_core::{
-    CallId, ContentBlock, ConversationId, Entry, IdError, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
+    ApprovalId, CallId, ContentBlock, ConversationId, Decision, Entry, IdError, Journal, QuestionReason, Seq, ToolDefinition,
+    TurnId, UserId, Verdict, is_blank,
 };
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
@@ -18,7 +19,7 @@ use turnwright_host::import;
 use super::again::{Again, Came, taken_up};
 use super::given::{self, GivenBefore, given, goes_on};
 use super::history::{History, Item, Said, mark};
-use super::ids::read_request;
+use super::ids;
 use super::known::Fingerprint;
 use super::recalled;
 use super::referred;
@@ -46,6 +47,8 @@ pub(crate) struct Ask {
     pub(crate) history: History,
     pub(crate) overlay: SettingsOverlay,
     pub(crate) idempotency: Option<(String, String)>,
+    /// Another such key, by what the page of the person calls what they say.
+    pub(crate) known_as: Option<(String, String)>,
     /// How the request is known where it comes again without a key, where its clients send such.
     pub(crate) again: Option<Again>,
 }
@@ -92,8 +95,11 @@ pub(crate) fn about_named(error: ApiError, headers: &HeaderMap) -> ApiError {
 /// Stores what the request says and starts, or goes on with, its turn.
 pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
     let mut users = ask.history.users();
-    if users.iter().all(|block| matches!(block, ContentBlock::Text { text, .. } if text.is_empty())) {
-        // No model takes it.
+    if is_blank(&users) {
+        let is_alone = !users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none();
+        if is_alone {
+            return Err(ApiError::invalid("the user's message is empty; say something").about("messages"));
+        }
         users.clear();
     }
     let placed = |error: ApiError| {
@@ -255,24 +261,21 @@ async fn begun_before(
     }
     // Results and decisions are each taken once, so those that are there came with it.
     let answered = ask.history.approvals().filter_map(|(_, request, is_approved, _)| {
-        let (call, conversation) = read_request(request)?;
-        Some((call, conversation.or_else(|| ask.conversation.clone())?, Some(is_approved)))
+        let (asked, conversation) = ids::read_request(request)?;
+        Some((asked.call, conversation.or_else(|| ask.conversation.clone())?, Some((asked, is_approved))))
     });
     let (of, results) = given(ask).unzip();
     let results: Vec<ClientResult> = results.into_iter().flatten().collect();
     let gave = results.iter().filter_map(|result| Some((result.call, of.clone()?, None)));
-    let calls: Vec<(CallId, ConversationId, Option<bool>)> = answered.chain(gave).collect();
+    let calls: Vec<(CallId, ConversationId, Option<(ApprovalId, bool)>)> = answered.chain(gave).collect();
     let Some((_, conversation, _)) = calls.first() else { return Ok(None) };
-    let is_there = |journal: &Journal, call: CallId, is_approved: Option<bool>| match is_approved {
+    let is_there = |journal: &Journal, call: CallId, decided: Option<(ApprovalId, bool)>| match decided {
         None => journal.result(call).is_some_and(|there| {
             results.iter().any(|result| result.call == call && given::is_same(&result.content, &there.content))
         }),
-        Some(is_approved) => journal.entries().iter().any(|stored| match &*stored.entry {
-            Entry::Decision(made) => made.call == call && made.verdict.lets_run() == is_approved,
-            _ => false,
-        }),
+        Some((asked, is_approved)) => decision(journal, asked).is_some_and(|made| made.verdict.lets_run() == is_approved),
     };
-    let look = |journal: &Journal| calls.iter().all(|(call, _, is_approved)| is_there(journal, *call, *is_approved));
+    let look = |journal: &Journal| calls.iter().all(|(call, _, decided)| is_there(journal, *call, *decided));
     match state.engine().look(conversation, look).await {
         Ok(true) => {
             let named = calls.iter().map(|(call, ..)| *call).collect();
@@ -294,17 +297,18 @@ async fn decide(
     let mut conversation = ask.conversation.clone();
     let mut decided: Vec<(CallId, Choice)> = Vec::new();
     let mut before: Vec<CallId> = Vec::new();
-    let mut asked: Vec<(CallId, bool)> = Vec::new();
+    let mut asked: Vec<(ApprovalId, bool)> = Vec::new();
     for (place, request, is_approved, reason) in ask.history.approvals() {
         let param = format!("input[{place}].approval_request_id");
         let unknown = || ApiError::invalid(format!("nothing waits under the name `{request}`")).about(&param);
-        let (call, held) = read_request(request).ok_or_else(unknown)?;
-        asked.push((call, is_approved));
+        let (approval, held) = ids::read_request(request).ok_or_else(unknown)?;
+        let call = approval.call;
+        asked.push((approval, is_approved));
         conversation = held.or(conversation);
         let id = conversation.as_ref().ok_or_else(unknown)?;
         let look = |journal: &Journal| {
-            let waits = journal.turn().and_then(|turn| turn.waiting().find(|(waits, _)| waits.id == call));
-            waits.map(|(_, question)| Ok(question.reason)).or_else(|| decided_before(journal, call).map(Err))
+            let waits = journal.turn().and_then(|turn| turn.waiting().find(|(waits, _)| waits.approval() == approval));
+            waits.map(|(_, question)| Ok(question.reason)).or_else(|| decided_before(journal, approval).map(Err))
         };
         let reason_of = match where_there(state.engine().look(id, look).await)?.flatten().ok_or_else(unknown)? {
             Ok(reason) => reason,
@@ -360,7 +364,7 @@ async fn decide(
     }
     if let Err(error) = state.engine().decide_once(&conversation, decided, key).await {
         // The same may have been decided at the same moment.
-        let is_so = |journal: &Journal| asked.iter().all(|(call, is_so)| decided_before(journal, *call) == Some(*is_so));
+        let is_so = |journal: &Journal| asked.iter().all(|(asked, is_so)| decided_before(journal, *asked) == Some(*is_so));
         let may_be_so = matches!(error, EngineError::NotWaiting { .. } | EngineError::Store(StoreError::Repeated { .. }));
         if !may_be_so || !state.engine().look(&conversation, is_so).await? {
             return Err(error.into());
@@ -369,18 +373,31 @@ async fn decide(
     after_calls(state, conversation, named, None, history.clone()).await.map(Some)
 }
 
-/// Whether a call about which a person was asked may run, where that is decided.
-fn decided_before(journal: &Journal, call: CallId) -> Option<bool> {
-    let mut was_asked = false;
+/// Whether a call about which a person was asked this may run, where that is decided.
+fn decided_before(journal: &Journal, asked: ApprovalId) -> Option<bool> {
+    let (mut decided, mut was_asked) = (0_u32, false);
+    let call = asked.call;
     journal.entries().iter().skip_while(|stored| stored.seq <= call.message).find_map(|stored| match &*stored.entry {
         Entry::Question(question) if question.call == call && question.reason != QuestionReason::ClientTool => {
-            was_asked = true;
+            was_asked = decided.saturating_add(1) == asked.number;
             None
         }
-        Entry::Decision(decision) if was_asked && decision.call == call => Some(decision.verdict.lets_run()),
+        Entry::Decision(decision) if decision.call == call => {
+            decided = decided.saturating_add(1);
+            was_asked.then(|| decision.verdict.lets_run())
+        }
         Entry::Result(result) if was_asked && result.call == call => Some(false),
         _ => None,
     })
+}
+
+/// What answered a question about a call.
+fn decision(journal: &Journal, asked: ApprovalId) -> Option<&Decision> {
+    let decisions = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+        Entry::Decision(decision) if decision.call == asked.call => Some(decision),
+        _ => None,
+    });
+    decisions.zip(1_u32..).find(|(_, number)| *number == asked.number).map(|(decision, _)| decision)
 }
 
 async fn is_newest(engine: &Engine, conversation: &ConversationId, turn: TurnId) -> Result<bool, ApiError> {
@@ -427,6 +444,7 @@ async fn say(
         conversation: of_conversation(ask),
         replaces: None,
         idempotency: ask.idempotency.clone(),
+        known_as: ask.known_as.clone(),
     };
     let sent = state.engine().send(&conversation, message).await?;
     let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };

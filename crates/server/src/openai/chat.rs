@@ -19,6 +19,7 @@ use super::stops::Stops;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
 use crate::error::ApiError;
+use crate::sse::Cut;
 use crate::stopping::{TOLD, is_stop};
 
 /// What an answer is made with.
@@ -494,8 +495,8 @@ impl Tells for ChatFold {
         chunks.finish(out, finish_reason, status, usage.as_ref());
     }
 
-    fn interrupt(&mut self, out: &mut Vec<u8>) {
-        let detail = "the stream ended before the turn did; the turn goes on and is kept in its conversation";
+    fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>) {
+        let detail = cut.in_words("the stream ended before the turn did; the turn goes on and is kept in its conversation");
         stream_error(out, &ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "stream_ended", detail));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use turnwright_core::{CallId, ConversationId, Seq};
+use turnwright_core::{ApprovalId, CallId, ConversationId, Seq};
 
 /// The longest name that those clients take.
 const MAX_BYTES: usize = 64;
@@ -33,14 +33,20 @@ pub(crate) fn read_call(text: &str) -> Option<(CallId, Option<ConversationId>)> 
     }
 }
 
-/// The name of the question about a call.
-pub(crate) fn request_id(conversation: &ConversationId, call: CallId) -> String {
-    call_id(conversation, call).replacen("call_", "mcpr_", 1)
+/// The name of a question about a call for a client.
+pub(crate) fn request_id(conversation: &ConversationId, approval: ApprovalId) -> String {
+    named(&approval, conversation).replacen("appr_", "mcpr_", 1)
 }
 
-/// The call that a question is about, with its conversation where the name holds it.
-pub(crate) fn read_request(id: &str) -> Option<(CallId, Option<ConversationId>)> {
-    read_call(&format!("call_{}", id.strip_prefix("mcpr_")?))
+/// The question that a client names, with its conversation where the name holds it.
+pub(crate) fn read_request(text: &str) -> Option<(ApprovalId, Option<ConversationId>)> {
+    let mut parts = text.strip_prefix("mcpr_")?.splitn(3, '_');
+    let (message, index) = (parts.next()?, parts.next()?);
+    let approval = format!("appr_{message}_{index}").parse().ok()?;
+    match parts.next() {
+        None => Some((approval, None)),
+        Some(conversation) => Some((approval, Some(conversation.parse().ok()?))),
+    }
 }
 
 /// What the names of a response's items begin with.
@@ -77,9 +83,9 @@ pub(crate) fn read_answer(prefix: &str, text: &str) -> Option<(ConversationId, S
 
 #[cfg(test)]
 mod tests {
-    use turnwright_core::{CallId, ConversationId, Seq};
+    use turnwright_core::{ApprovalId, CallId, ConversationId, Seq};
 
-    use super::{answer_id, call_id, item_id, read_answer, read_call, read_item};
+    use super::{answer_id, call_id, item_id, read_answer, read_call, read_item, read_request, request_id};
 
     #[test]
     fn a_name_holds_its_conversation_where_that_fits() {
@@ -91,8 +97,13 @@ mod tests {
             let conversation: ConversationId = conversation.parse().unwrap();
             let id = call_id(&conversation, call);
             assert_eq!(id, expected);
-            let held = (id.len() > 9).then_some(conversation);
-            assert_eq!(read_call(&id), Some((call, held)));
+            let held = (id.len() > 9).then_some(conversation.clone());
+            assert_eq!(read_call(&id), Some((call, held.clone())));
+            for (number, name) in [(1, expected), (2, &expected.replacen("call_12_1", "call_12_1-2", 1))] {
+                let approval = ApprovalId { call, number };
+                assert_eq!(request_id(&conversation, approval), name.replacen("call_", "mcpr_", 1));
+                assert_eq!(read_request(&request_id(&conversation, approval)), Some((approval, held.clone())));
+            }
         }
         for foreign in ["call_abc", "call_1", "toolu_1_2", "call_0_1", "call_1_x_conv"] {
             assert_eq!(read_call(foreign), None, "{foreign}");

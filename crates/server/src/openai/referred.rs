@@ -21,7 +21,7 @@ enum Named {
 
 fn read(id: &str) -> Option<(Named, Option<ConversationId>)> {
     let item = ids::read_item(id).map(|(after, conversation)| (Named::Item(after), conversation));
-    item.or_else(|| ids::read_request(id).map(|(call, conversation)| (Named::Request(call), conversation)))
+    item.or_else(|| ids::read_request(id).map(|(asked, conversation)| (Named::Request(asked.call), conversation)))
 }
 
 /// The conversation of the newest answer that a request refers to, or, where more was said there since, a new one that is the same

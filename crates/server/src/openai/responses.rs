@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_api::openai::{Extras, WireResponse};
-use turnwright_core::{AssistantMessage, CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition};
+use turnwright_core::{
+    AssistantMessage, CallId, Control, ConversationId, Entry, ProviderFailure, QuestionReason, ToolDefinition,
+};
 use turnwright_engine::Event;
 
 use super::chunk::json as write_json;
@@ -12,6 +14,7 @@ use super::error::failure_of;
 use super::ids;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
+use crate::sse::Cut;
 use crate::stopping::is_stop;
 use remembered::Remembered;
 use texts::{Close, Kind, at_first_part, item, part, part_event};
@@ -439,8 +442,8 @@ impl ResponseFold {
     fn mcp_call(&self, id: &str, call: &Call, arguments: &str, status: &str) -> Value {
         let (server, tool) = self.server_and_tool(&call.name);
         // Only calls about which a person was asked go on in an answer of their own.
-        let was_asked = self.track.part.calls.iter().any(|before| before.id == call.id && before.waits.is_some());
-        let request = was_asked.then(|| ids::request_id(&self.conversation, call.id));
+        let asked = self.track.part.calls.iter().find(|before| before.id == call.id && before.waits.is_some());
+        let request = asked.map(|before| ids::request_id(&self.conversation, before.approval()));
         json!({"id": id, "type": "mcp_call", "server_label": server, "name": tool, "arguments": arguments, "output": null,
                "error": null, "status": status, "approval_request_id": request})
     }
@@ -556,8 +559,11 @@ impl Tells for ResponseFold {
             }
             let asked: Vec<Call> = self.track.asked_about().cloned().collect();
             for call in &asked {
+                if let Some(known) = call.waits.and_then(QuestionReason::to_know) {
+                    self.note(&format!("{}: {known}", call.name), out);
+                }
                 let (server, tool) = self.server_and_tool(&call.name);
-                let item = json!({"id": ids::request_id(&self.conversation, call.id), "type": "mcp_approval_request",
+                let item = json!({"id": ids::request_id(&self.conversation, call.approval()), "type": "mcp_approval_request",
                                   "server_label": server, "name": tool, "arguments": call.arguments});
                 let index = self.add(item.clone(), out);
                 self.done(index, item, out);
@@ -588,8 +594,8 @@ impl Tells for ResponseFold {
         }
     }
 
-    fn interrupt(&mut self, out: &mut Vec<u8>) {
-        let message = "the stream ended before the turn did; the turn goes on, ask for the response by its id";
+    fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>) {
+        let message = cut.in_words("the stream ended before the turn did; the turn goes on, ask for the response by its id");
         self.tell(out, "error", &json!({"code": "stream_ended", "message": message, "param": null}));
     }
 }

@@ -3,7 +3,7 @@
 use turnwright_engine::{Event, Frame};
 
 use super::track::Track;
-use crate::sse::Fold;
+use crate::sse::{Cut, Fold};
 
 /// Tells a part of a turn in the form of one protocol.
 pub(crate) trait Tells: Send + Unpin + 'static {
@@ -16,7 +16,7 @@ pub(crate) trait Tells: Send + Unpin + 'static {
     /// Tells how it ended.
     fn finish(&mut self, out: &mut Vec<u8>);
     /// Tells that no more is told although it did not end.
-    fn interrupt(&mut self, out: &mut Vec<u8>);
+    fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>);
 }
 
 impl<T: Tells> Fold for T {
@@ -37,10 +37,10 @@ impl<T: Tells> Fold for T {
         self.has_ended()
     }
 
-    fn cut_off(&mut self, out: &mut Vec<u8>) {
+    fn cut_off(&mut self, cut: Cut, out: &mut Vec<u8>) {
         if !self.track().is_told {
             self.track().is_told = true;
-            self.interrupt(out);
+            self.interrupt(cut, out);
         }
     }
 }

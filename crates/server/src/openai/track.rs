@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use turnwright_core::prompt::change_note;
 use turnwright_core::{
-    CallId, Completion, ContentBlock, Control, ConversationId, CutOffCause, Decision, ElicitationId, Entry, Hold, OpenQuestion,
-    ProviderFailure, QuestionReason, Seq, ToolDefinition, TurnId, Usage, text_of,
+    ApprovalId, CallId, Completion, ContentBlock, Control, ConversationId, CutOffCause, Decision, ElicitationId, Entry, Hold,
+    OpenQuestion, ProviderFailure, QuestionReason, Seq, ToolDefinition, TurnId, Usage, text_of,
 };
 use turnwright_engine::Event;
 
@@ -33,11 +33,20 @@ pub(crate) struct Call {
     pub(crate) changed: Option<String>,
     /// What it waits for.
     pub(crate) waits: Option<QuestionReason>,
+    /// How often it was decided about.
+    pub(crate) decided: u32,
 }
 
 impl Call {
+    /// The question about it that is open, or would come next.
+    pub(crate) fn approval(&self) -> ApprovalId {
+        ApprovalId { call: self.id, number: self.decided.saturating_add(1) }
+    }
+
     /// What was decided about it may change its arguments.
-    pub(crate) fn take_change(&mut self, decision: &Decision) {
+    pub(crate) fn take_decision(&mut self, decision: &Decision) {
+        self.waits = None;
+        self.decided = self.decided.saturating_add(1);
         if let Some(changed) = decision.changed_arguments() {
             self.changed = Some(changed.to_owned());
         }
@@ -229,9 +238,8 @@ impl Track {
         match entry {
             Entry::Question(question) => self.wait(question.call, Some(question.reason)),
             Entry::Decision(decision) => {
-                self.wait(decision.call, None);
                 if let Some(call) = self.calls.iter_mut().find(|call| call.id == decision.call) {
-                    call.take_change(decision);
+                    call.take_decision(decision);
                 }
             }
             Entry::Result(result) => {
@@ -270,7 +278,8 @@ impl Track {
     }
 
     fn ready(&mut self, id: CallId, name: &str, arguments: &str) {
-        self.calls.push(Call { id, name: name.to_owned(), arguments: arguments.to_owned(), changed: None, waits: None });
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        self.calls.push(Call { id, name, arguments, changed: None, waits: None, decided: 0 });
     }
 
     /// What follows from entries, and deltas.

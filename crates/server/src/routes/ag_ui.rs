@@ -10,19 +10,21 @@ use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 use turnwright_core::{
-    AnswerAction, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId, Verdict, text_of,
+    AnswerAction, ApprovalId, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId, TurnStatus,
+    Verdict, text_of,
 };
 use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom};
 
 use crate::agui::back::{Back, back, has_failed, newest_retry, ran_here, retried, retry_of, says_again};
 use crate::agui::fold::{RunFold, refusal};
-use crate::agui::input::{Resume, RunInput, Status};
+use crate::agui::input::{Resume, RunInput, Spoken, Status};
 use crate::error::ApiError;
 use crate::extract::{State, Whole, id};
+use crate::named::{Named, says};
 use crate::open_stream::OpenStream;
 use crate::openai::begin::{Ask, begin};
-use crate::openai::history::History;
-use crate::openai::ids::{read_request, request_id};
+use crate::openai::history::{History, Said};
+use crate::openai::ids;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
 use crate::openai::track::Part;
@@ -65,6 +67,10 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     };
     if let Some(back) = back {
         let fold = fold(&state, &conversation, input.run_id, back.part).await?.after(back.messages, back.asked);
+        return told(&state, &conversation, fold, stream).await;
+    }
+    if !is_repeated && let Some(part) = said_again(&state, &conversation, &input).await? {
+        let fold = fold(&state, &conversation, input.run_id, part).await?;
         return told(&state, &conversation, fold, stream).await;
     }
     let answered = match answered(&state, &conversation, &input, &once).await {
@@ -175,12 +181,41 @@ async fn comes_back(state: &ServerState, conversation: &ConversationId, input: &
     }
 }
 
+/// What came of what was said last, where the page says that once more under its name, and it is answered: the page lost the answer.
+async fn said_again(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Option<Part>, ApiError> {
+    if !input.resume.is_empty() {
+        return Ok(None);
+    }
+    let Some((named, spoken)) = named(state, conversation, input).await? else { return Ok(None) };
+    let Some(sent) = named.newest(state.engine()).await? else { return Ok(None) };
+    let look = |journal: &Journal| {
+        let newest = journal.turn().filter(|turn| turn.id() == sent.turn_id);
+        let is_answered = newest.is_some_and(|turn| turn.ended() == Some(&TurnStatus::Completed));
+        is_answered && says(journal, sent.message_id, &spoken.content)
+    };
+    let is_it = state.engine().look(conversation, look).await?;
+    Ok(is_it.then(|| Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() }))
+}
+
+/// What the page says last, where that is a person's, by its name.
+async fn named<'a>(
+    state: &ServerState,
+    conversation: &'a ConversationId,
+    input: &RunInput,
+) -> Result<Option<(Named<'a>, Spoken)>, ApiError> {
+    let is_said = input.items()?.last().is_some_and(|item| matches!(item.said, Said::User(_)));
+    let Some(spoken) = input.spoken()?.pop().filter(|_| is_said) else { return Ok(None) };
+    let names = input.messages.iter().filter_map(|message| message.get("id")?.as_str());
+    let named = Named::of(state.engine(), conversation, ("ag-ui", &spoken.id), names).await?;
+    Ok(named.map(|named| (named, spoken)))
+}
+
 /// The names of the interrupts that are open.
 fn interrupts(conversation: &ConversationId, journal: &Journal) -> Vec<String> {
     // Of what waits while something else still runs the page was not told.
     let Some(turn) = journal.open_turn().filter(|turn| turn.is_parked() || turn.is_held()) else { return Vec::new() };
     let waiting = turn.waiting().filter(|(_, question)| question.reason != QuestionReason::ClientTool);
-    let calls = waiting.map(|(call, _)| request_id(conversation, call.id));
+    let calls = waiting.map(|(call, _)| ids::request_id(conversation, call.approval()));
     calls.chain(turn.questions().map(|question| question.id.to_string())).collect()
 }
 
@@ -241,7 +276,9 @@ async fn say(
 ) -> Result<Part, ApiError> {
     let overlay = overlay(state, conversation, input).await?;
     let history = History::of(input.items()?);
-    let ask = Ask { conversation: Some(conversation.clone()), previous: None, history, overlay, idempotency, again: None };
+    let known_as = named(state, conversation, input).await?.map(|(named, _)| named.key());
+    let conversation = Some(conversation.clone());
+    let ask = Ask { conversation, previous: None, history, overlay, idempotency, known_as, again: None };
     Ok(begin(state, ask).await?.part)
 }
 
@@ -272,7 +309,7 @@ async fn overlay(state: &ServerState, conversation: &ConversationId, input: &Run
 
 /// What an answer is to.
 enum Asked {
-    Call(CallId, Choice),
+    Call(ApprovalId, Choice),
     Question(ElicitationId, Reply),
 }
 
@@ -286,24 +323,32 @@ async fn resume(
     let engine = state.engine();
     let refuse = |what: String| ApiError::invalid(what);
     let waiting = engine.waiting(conversation).await?;
-    let open: Vec<(CallId, QuestionReason)> =
-        waiting.iter().filter(|call| call.reason != QuestionReason::ClientTool).map(|call| (call.call, call.reason)).collect();
+    let waiting = waiting.iter().filter(|call| call.reason != QuestionReason::ClientTool);
+    let open: Vec<(ApprovalId, QuestionReason)> = waiting.map(|call| (call.approval, call.reason)).collect();
     let questions: Vec<ElicitationId> = engine.questions(conversation).await?.iter().map(|question| question.id).collect();
     let read: Vec<Asked> = answers.iter().map(|answer| asked(answer, &open)).collect::<Result<_, _>>()?;
     let calls: Vec<CallId> = read
         .iter()
         .map(|answer| match answer {
-            Asked::Call(call, _) => *call,
+            Asked::Call(asked, _) => asked.call,
             Asked::Question(question, _) => question.call,
         })
         .collect();
     let is_open = |answer: &Asked| match answer {
-        Asked::Call(call, _) => open.iter().any(|(waits, _)| waits == call),
+        // An answer to what was asked about the call before is none to what is asked now.
+        Asked::Call(asked, _) => open.iter().any(|(waits, _)| waits == asked),
         Asked::Question(question, _) => questions.contains(question),
     };
     let is_known = |journal: &Journal| {
-        let asks = |call: CallId| journal.turn().is_some_and(|turn| turn.call(call).is_some());
-        calls.iter().all(|call| asks(*call) || journal.result(*call).is_some())
+        read.iter().all(|answer| {
+            let (call, number) = match answer {
+                Asked::Call(asked, _) => (asked.call, asked.number),
+                Asked::Question(question, _) => (question.call, 1),
+            };
+            let call_of_turn = journal.turn().and_then(|turn| turn.call(call));
+            let is_asked = call_of_turn.map_or(journal.result(call).is_some(), |call| number <= call.approval().number);
+            is_asked
+        })
     };
     let names: BTreeSet<&str> = answers.iter().map(|answer| answer.interrupt_id.as_str()).collect();
     if names.len() != answers.len() || !engine.look(conversation, is_known).await? {
@@ -319,7 +364,7 @@ async fn resume(
         let mut replies = Vec::new();
         for answer in fresh {
             match answer {
-                Asked::Call(call, choice) => choices.push((call, choice)),
+                Asked::Call(asked, choice) => choices.push((asked.call, choice)),
                 Asked::Question(question, reply) => replies.push((question, reply)),
             }
         }
@@ -335,7 +380,7 @@ async fn resume(
     part.ok_or_else(|| refuse("no such interrupt was open".to_owned()))
 }
 
-fn asked(answer: &Resume, open: &[(CallId, QuestionReason)]) -> Result<Asked, ApiError> {
+fn asked(answer: &Resume, open: &[(ApprovalId, QuestionReason)]) -> Result<Asked, ApiError> {
     let unknown = || ApiError::invalid(format!("there is no interrupt `{}`", answer.interrupt_id));
     let field = |key: &str| answer.payload.as_ref().and_then(|payload| payload.get(key));
     if let Ok(question) = answer.interrupt_id.parse::<ElicitationId>() {
@@ -351,9 +396,9 @@ fn asked(answer: &Resume, open: &[(CallId, QuestionReason)]) -> Result<Asked, Ap
         };
         return Ok(Asked::Question(question, reply));
     }
-    let (call, _) = read_request(&answer.interrupt_id).ok_or_else(unknown)?;
+    let (asked, _) = ids::read_request(&answer.interrupt_id).ok_or_else(unknown)?;
     let is_approved = answer.status == Status::Resolved && field("approved").and_then(Value::as_bool).unwrap_or(false);
-    let is_unknown = open.iter().any(|(waits, reason)| *waits == call && *reason == QuestionReason::UnknownOutcome);
+    let is_unknown = open.iter().any(|(waits, reason)| *waits == asked && *reason == QuestionReason::UnknownOutcome);
     let verdict = match (is_unknown, is_approved) {
         (false, true) => Verdict::Allow,
         (false, false) => Verdict::Deny,
@@ -362,7 +407,7 @@ fn asked(answer: &Resume, open: &[(CallId, QuestionReason)]) -> Result<Asked, Ap
     };
     let arguments = field("editedArgs").filter(|edited| is_approved && edited.is_object()).map(Value::to_string);
     let reason = field("reason").and_then(Value::as_str).map(str::to_owned);
-    Ok(Asked::Call(call, Choice { verdict, arguments, reason }))
+    Ok(Asked::Call(asked, Choice { verdict, arguments, reason }))
 }
 
 /// A stream that says no.

@@ -190,7 +190,7 @@ async fn read(
                 None => seems.insert(file_type::of(&piece, declared)?),
             };
             if matches!(seems, Seems::Text(_)) && !check.takes(&piece) {
-                return Err(file_type::not_taken("of a type that is not known here"));
+                return Err(file_type::not_taken_as("of a type that is not known here"));
             }
             artifacts.put_piece(draft, index, piece).await?;
             index = index.saturating_add(1);
@@ -202,7 +202,7 @@ async fn read(
     let media_type = match seems {
         Some(Seems::Of(media_type)) => media_type.to_owned(),
         Some(Seems::Text(media_type)) if check.is_whole() => media_type,
-        Some(Seems::Text(_)) => return Err(file_type::not_taken("text that is cut off in the middle of a character")),
+        Some(Seems::Text(_)) => return Err(file_type::not_taken_as("text that is cut off in the middle of a character")),
         None => return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "attachment_empty", "the file is empty")),
     };
     Ok(Read { hasher, media_type, bytes: u64::try_from(size).unwrap_or(u64::MAX) })

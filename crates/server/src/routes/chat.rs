@@ -50,6 +50,7 @@ pub(super) async fn chat(
         conversation: SettingsOverlay::default(),
         replaces: None,
         idempotency: repeatable(&whole, &format!("{id}/chat"))?,
+        known_as: None,
     };
     if is_streamed {
         deny_what_cannot_be_asked(&mut message, version);
@@ -94,6 +95,7 @@ pub(super) async fn store(State(state): State, InConversation(id): InConversatio
         conversation: SettingsOverlay::default(),
         replaces: None,
         idempotency: repeatable(&whole, &format!("{id}/messages"))?,
+        known_as: None,
     };
     let sent = state.engine().send(&id, message).await.map_err(|error| match error {
         EngineError::NotFound { .. } => {

@@ -10,18 +10,19 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
-    CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason, Seq, TurnId,
-    Verdict,
+    ApprovalId, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason,
+    Seq, TurnId, TurnStatus, Verdict, is_blank,
 };
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
-use super::ui_said_again::{can_be_retried, named, newest, question};
+use super::ui_said_again::{can_be_retried, named, names, newest, question};
 use crate::attached::{self, Attached};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
+use crate::named::{Named, says};
 use crate::open_stream::OpenStream;
 use crate::openai::responses::object::turn_of;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
@@ -99,7 +100,10 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let request: UiRequest<'_> = whole.json()?;
     let conversation: ConversationId = id(&request.id)?;
     let stream = OpenStream::of(&state)?;
-    if request.trigger.as_deref() == Some("regenerate-message") {
+    let key = repeatable(&whole, &format!("{conversation}/ui"))?;
+    if request.trigger.as_deref() == Some("regenerate-message")
+        && !is_unheard(&state, &conversation, &request, key.as_ref()).await?
+    {
         let turn = regenerated(&state, &conversation, &whole, version).await?;
         return stream_of(&state, conversation, turn, (version, Begin::Turn), stream).await;
     }
@@ -107,16 +111,21 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let last: UiMessage = serde_json::from_str(last.get())
         .map_err(|error| ApiError::invalid(format!("the last of `messages` is wrong: {error}")))?;
     if last.role != "user" {
-        let key = repeatable(&whole, &format!("{conversation}/ui"))?;
         let (turn, begin) = answer(&state, &conversation, last, key).await?;
         return stream_of(&state, conversation, turn, (version, begin), stream).await;
     }
-    let replaces = match &request.message_id {
-        Some(name) if *name == last.id => replaced(&state, &conversation, &request.messages).await?,
-        Some(_) | None => None,
-    };
+    let named = named_last(&state, &conversation, &request).await?;
     let mut content = content(last.parts)?;
     let attached = Attached::resolve(&state, &mut content).await?;
+    if let (None, Some(named)) = (&key, &named)
+        && let Some((turn, begin)) = comes_again(&state, &conversation, named, (&content, request.model.clone())).await?
+    {
+        return stream_of(&state, conversation, turn, (version, begin), stream).await;
+    }
+    let replaces = match &request.message_id {
+        Some(name) if *name == last.id => replaced(&state, &conversation, &request.messages, named.as_ref()).await?,
+        Some(_) | None => None,
+    };
     let mut message = NewMessage {
         content,
         overlay: settings::overlay(state.engine(), request.model, api::Settings::default())?,
@@ -130,7 +139,8 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         create: true,
         conversation: SettingsOverlay::default(),
         replaces,
-        idempotency: repeatable(&whole, &format!("{conversation}/ui"))?,
+        idempotency: key,
+        known_as: named.map(|named| named.key()),
     };
     deny_what_cannot_be_asked(&mut message, version);
     let sent = state.engine().send(&conversation, message).await?;
@@ -138,12 +148,81 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     stream_of(&state, conversation, sent.turn_id, (version, begin_of(&sent)), stream).await
 }
 
+/// The last message that the page has, by its name, where that is a person's.
+async fn named_last<'a>(
+    state: &ServerState,
+    conversation: &'a ConversationId,
+    request: &UiRequest<'_>,
+) -> Result<Option<Named<'a>>, ApiError> {
+    let names = names(&request.messages);
+    let Some((_, name)) = names.last().filter(|(role, _)| role == "user") else { return Ok(None) };
+    Named::of(state.engine(), conversation, ("ui", name), names.iter().map(|(_, name)| name.as_str())).await
+}
+
+/// Where the page says once more what was said last: its turn, which is told, and taken up again where it did not end well.
+async fn comes_again(
+    state: &ServerState,
+    conversation: &ConversationId,
+    named: &Named<'_>,
+    (content, model): (&[ContentBlock], Option<String>),
+) -> Result<Option<(TurnId, Begin)>, ApiError> {
+    let Some(sent) = named.newest(state.engine()).await? else { return Ok(None) };
+    let look = |journal: &Journal| {
+        let turn = journal.turn().filter(|turn| turn.id() == sent.turn_id && says(journal, sent.message_id, content))?;
+        Some(turn.ended().is_none_or(|status| *status == TurnStatus::Completed))
+    };
+    match state.engine().look(conversation, look).await? {
+        None => Ok(None),
+        Some(true) => Ok(Some((sent.turn_id, begin_of(&sent)))),
+        Some(false) => {
+            let overlay = settings::overlay(state.engine(), model, api::Settings::default())?;
+            Ok(Some((state.engine().retry(conversation, overlay).await?, Begin::Turn)))
+        }
+    }
+}
+
+/// Whether another answer is wanted to a message that never came here: it is said by that.
+async fn is_unheard(
+    state: &ServerState,
+    conversation: &ConversationId,
+    request: &UiRequest<'_>,
+    key: Option<&(String, String)>,
+) -> Result<bool, ApiError> {
+    if names(&request.messages).last().is_none_or(|(role, _)| role != "user") {
+        return Ok(false);
+    }
+    if let Some((key, fingerprint)) = key
+        && state.engine().said_before(key, fingerprint).await?.is_some()
+    {
+        return Ok(true);
+    }
+    let journal = match state.engine().journal(conversation).await {
+        Err(EngineError::NotFound { .. }) => return Ok(true),
+        journal => journal?,
+    };
+    let is_known = request.message_id.as_deref().is_some_and(|name| named(&journal, name).is_some());
+    if is_known || question(&journal, &request.messages).is_some() {
+        return Ok(false);
+    }
+    let last = named_last(state, conversation, request).await?;
+    Ok(match last {
+        Some(last) => last.message(state.engine()).await?.is_none(),
+        None => true,
+    })
+}
+
 /// The message that a person says otherwise.
 async fn replaced(
     state: &ServerState,
     conversation: &ConversationId,
     messages: &[&RawValue],
+    named: Option<&Named<'_>>,
 ) -> Result<Option<MessageId>, ApiError> {
+    if let Some(named) = named
+        && let Some(message) = named.message(state.engine()).await?
+    {
+        return Ok(Some(message));
+    }
     match state.engine().journal(conversation).await {
         Ok(journal) => Ok(question(&journal, messages)),
         // It is new.
@@ -181,7 +260,11 @@ async fn regenerate(
     let mut overlay = settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?;
     let journal = state.engine().journal(conversation).await?;
     let by_name = request.message_id.as_deref().and_then(|name| named(&journal, name));
-    let asked = by_name.or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
+    let said = match named_last(state, conversation, request).await? {
+        Some(last) if by_name.is_none() => last.message(state.engine()).await?,
+        Some(_) | None => None,
+    };
+    let asked = by_name.or(said).or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
@@ -241,7 +324,7 @@ fn joined(journal: &Journal) -> Option<(TurnId, Seq)> {
 
 /// What a page says of a question about a call.
 struct UiAnswer {
-    call: CallId,
+    asked: ApprovalId,
     is_approved: bool,
     reason: Option<String>,
 }
@@ -259,14 +342,14 @@ async fn answer(
     }
     let joined = message.id.strip_prefix("turn_").and_then(|name| Seq::new(name.split_once('_')?.1.parse().ok()?));
     let answers = answers(message.parts)?;
-    let calls: Vec<CallId> = answers.iter().map(|answer| answer.call).collect();
+    let asked: Vec<ApprovalId> = answers.iter().map(|answer| answer.asked).collect();
     // Before anything is decided: what others decided meanwhile is told too.
-    let (turn, after) = left(&engine.journal(conversation).await?, &calls)
+    let (turn, after) = left(&engine.journal(conversation).await?, &asked)
         .ok_or_else(|| ApiError::invalid("the last of `messages` answers what nobody asked in this conversation"))?;
     let waiting = engine.waiting(conversation).await?;
-    for UiAnswer { call, is_approved, reason } in answers {
-        // Who answers twice, or what another tab answered, is told by the stream.
-        let Some(waiting) = waiting.iter().find(|waiting| waiting.call == call) else { continue };
+    for UiAnswer { asked, is_approved, reason } in answers {
+        // Who answers twice, or what another tab answered, is told by the stream; so is what was asked about the call since.
+        let Some(waiting) = waiting.iter().find(|waiting| waiting.approval == asked) else { continue };
         let Some(verdict) = verdict(waiting.reason, is_approved) else { continue };
         let choice = Choice { verdict, arguments: None, reason };
         // The first that is stored is kept under the key.
@@ -297,25 +380,11 @@ async fn decided_beside(
         Err(EngineError::NotFound { .. }) => return Ok(Vec::new()),
         waiting => waiting?,
     };
-    let asked_anew = state.engine().look(conversation, asked_anew).await?;
-    let choices = answers.into_iter().filter_map(|UiAnswer { call, is_approved, reason }| {
-        let waiting = waiting.iter().find(|waiting| waiting.call == call)?;
-        // The page may know of the first question alone: its yes is none to what was asked after.
-        let verdict = verdict(waiting.reason, is_approved).filter(|_| !is_approved || !asked_anew.contains(&call))?;
-        Some((call, Choice { verdict, arguments: None, reason }))
+    let choices = answers.into_iter().filter_map(|UiAnswer { asked, is_approved, reason }| {
+        let waiting = waiting.iter().find(|waiting| waiting.approval == asked)?;
+        Some((waiting.call, Choice { verdict: verdict(waiting.reason, is_approved)?, arguments: None, reason }))
     });
     Ok(choices.collect())
-}
-
-/// The calls of the open turn about which something was asked more than once.
-fn asked_anew(journal: &Journal) -> Vec<CallId> {
-    let (mut asked, mut anew) = (Vec::new(), Vec::new());
-    for stored in journal.open_turn().into_iter().flat_map(|turn| journal.turn_entries(turn.id())) {
-        if let Entry::Question(question) = &*stored.entry {
-            if asked.contains(&question.call) { anew.push(question.call) } else { asked.push(question.call) }
-        }
-    }
-    anew
 }
 
 /// What an answer to this question means; nothing where the page has no say in it.
@@ -340,9 +409,8 @@ fn answer_of(part: UiPart) -> Option<Result<UiAnswer, ApiError>> {
     else {
         return None;
     };
-    let call = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
-    let unknown = || ApiError::invalid(format!("nothing was asked here under the name `{id}`"));
-    Some(call.ok_or_else(unknown).map(|call| UiAnswer { call, is_approved, reason }))
+    let unknown = |_| ApiError::invalid(format!("nothing was asked here under the name `{id}`"));
+    Some(id.parse().map_err(unknown).map(|asked| UiAnswer { asked, is_approved, reason }))
 }
 
 /// The questions that a message of the page's says to be answered, and nothing of what came of them.
@@ -354,27 +422,47 @@ fn answers(parts: Vec<UiPart>) -> Result<Vec<UiAnswer>, ApiError> {
     Ok(answers)
 }
 
-/// The turn of the newest of these calls, and where a page was left that was asked about them and knows nothing of what came of
+/// The turn of the newest of these calls, and where a page was left that was asked this about them and knows nothing of what came of
 /// it: where the turn waited, before any of them was decided about.
-fn left(journal: &Journal, calls: &[CallId]) -> Option<(TurnId, Seq)> {
-    let message = calls.iter().map(|call| call.message).max()?;
-    let newest = |call: CallId| call.message == message && calls.contains(&call);
+fn left(journal: &Journal, asked: &[ApprovalId]) -> Option<(TurnId, Seq)> {
+    let message = asked.iter().map(|asked| asked.call.message).max()?;
+    let newest: Vec<ApprovalId> = asked.iter().copied().filter(|asked| asked.call.message == message).collect();
+    let is_newest = |call: CallId| newest.iter().any(|asked| asked.call == call);
     let Entry::Assistant(made) = &*journal.entry(message)?.entry else { return None };
-    let is_there = |call: &CallId| usize::try_from(call.index).is_ok_and(|index| index < made.calls().count());
-    if !calls.iter().filter(|call| newest(**call)).all(is_there) {
+    let is_there = |call: CallId| usize::try_from(call.index).is_ok_and(|index| index < made.calls().count());
+    if !newest.iter().all(|asked| is_there(asked.call)) {
         return None;
     }
-    let (mut waited, mut asked) = (message, Vec::new());
+    let known = newest.iter().map(|asked| asked_at(journal, *asked)).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let (mut waited, mut open) = (message, Vec::new());
     for stored in journal.entries().iter().skip_while(|stored| stored.seq <= message) {
         match &*stored.entry {
             Entry::Control(Control::Suspended) => waited = stored.seq,
-            Entry::Question(question) => asked.push(question.call),
-            Entry::Decision(decision) if newest(decision.call) && asked.contains(&decision.call) => break,
-            Entry::Result(result) if newest(result.call) => break,
+            Entry::Question(question) => open.push(question.call),
+            Entry::Decision(decision) if is_newest(decision.call) && open.contains(&decision.call) => {
+                if stored.seq > known {
+                    break;
+                }
+                open.retain(|call| *call != decision.call);
+            }
+            Entry::Result(result) if is_newest(result.call) && stored.seq > known => break,
             _ => {}
         }
     }
     Some((turn_of(journal, message)?, waited))
+}
+
+/// Where this was asked about a call; its message, where nobody was asked the first thing. `None` where nothing was asked under the name.
+fn asked_at(journal: &Journal, asked: ApprovalId) -> Option<Seq> {
+    let (mut number, mut at) = (1_u32, None);
+    for stored in journal.entries().iter().skip_while(|stored| stored.seq <= asked.call.message) {
+        match &*stored.entry {
+            Entry::Question(question) if question.call == asked.call && number == asked.number => at = Some(stored.seq),
+            Entry::Decision(decision) if decision.call == asked.call => number = number.saturating_add(1),
+            _ => {}
+        }
+    }
+    at.or(Some(asked.call.message).filter(|_| asked.number == 1))
 }
 
 /// Text and files of a user's message.
@@ -387,8 +475,7 @@ fn content(parts: Vec<UiPart>) -> Result<Vec<ContentBlock>, ApiError> {
             _ => {}
         }
     }
-    let is_empty = blocks.iter().all(|block| matches!(block, ContentBlock::Text { text } if text.trim().is_empty()));
-    if is_empty { Err(ApiError::invalid("the user's message is empty; say something")) } else { Ok(blocks) }
+    if is_blank(&blocks) { Err(ApiError::invalid("the user's message is empty; say something")) } else { Ok(blocks) }
 }
 
 /// A file: its bytes where the address holds them, else what was uploaded here.

@@ -14,6 +14,12 @@ struct Named {
     id: String,
 }
 
+/// Roles and names of the page's messages.
+pub(super) fn names(messages: &[&RawValue]) -> Vec<(String, String)> {
+    let messages = messages.iter().filter_map(|message| serde_json::from_str(message.get()).ok());
+    messages.map(|Named { role, id }| (role, id)).collect()
+}
+
 /// The message of a person's that the last of `messages` stands for; `None` where it is new.
 pub(super) fn question(journal: &Journal, messages: &[&RawValue]) -> Option<MessageId> {
     let messages: Vec<Named> = messages.iter().filter_map(|message| serde_json::from_str(message.get()).ok()).collect();

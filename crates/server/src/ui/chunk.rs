@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
-use turnwright_core::{CallId, ContentBlock, ContextPart, ElicitationId, ToolDefinition, Usage};
+use turnwright_core::{ApprovalId, CallId, ContentBlock, ContextPart, ElicitationId, ToolDefinition, Usage};
 
 use super::UiVersion;
 use crate::report::context_part;
@@ -141,9 +141,9 @@ impl Chunks {
         push(out, "}\n\n");
     }
 
-    pub(super) fn approval_request(&self, out: &mut Vec<u8>, call: CallId, question: &Question<'_>) {
+    pub(super) fn approval_request(&self, out: &mut Vec<u8>, asked: ApprovalId, question: &Question<'_>) {
         self.begin(out, r#"{"type":"tool-approval-request","#);
-        approval(out, call);
+        let _ = write!(out, "\"approvalId\":\"{asked}\",\"toolCallId\":\"{}\"", asked.call);
         if let Some(reason) = question.reason.as_deref().filter(|_| question.version >= UiVersion::V7) {
             push(out, r#","reason":"#);
             string(out, reason);
@@ -158,12 +158,12 @@ impl Chunks {
     pub(super) fn approval_response(
         &self,
         out: &mut Vec<u8>,
-        call: CallId,
+        asked: ApprovalId,
         is_approved: bool,
         (reason, changed): (Option<&str>, Option<&str>),
     ) {
         self.begin(out, r#"{"type":"tool-approval-response","approvalId":""#);
-        let _ = write!(out, "appr_{}_{}\",\"approved\":{is_approved}", call.message, call.index);
+        let _ = write!(out, "{asked}\",\"approved\":{is_approved}");
         if let Some(reason) = reason {
             push(out, r#","reason":"#);
             string(out, reason);
@@ -370,10 +370,6 @@ impl<'a> Json<'a> {
             Err(_) => Self::None,
         }
     }
-}
-
-fn approval(out: &mut Vec<u8>, call: CallId) {
-    let _ = write!(out, "\"approvalId\":\"appr_{}_{}\",\"toolCallId\":\"{call}\"", call.message, call.index);
 }
 
 fn tool_head(out: &mut Vec<u8>, tool: Option<&ToolDefinition>) {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{Completion, Control, ConversationId, Entry, Seq, ToolDefinition, TurnId, text_of};
+use turnwright_core::{
+    AssistantMessage, Completion, Control, ConversationId, Entry, FinishReason, Seq, ToolDefinition, TurnId, text_of,
+};
 use turnwright_engine::{Event, Frame};
 
 use super::UiVersion;
@@ -62,7 +64,10 @@ pub struct UiFold {
     calls: Vec<Call>,
     /// What calls asked and nobody answered.
     asked: Vec<Asked>,
-    newest_cut_off: Option<Seq>,
+    /// The newest message, where a retry of its turn hides it.
+    retaken: Option<Seq>,
+    /// What a person said last.
+    said_last: Option<Seq>,
     /// Whether the model is already answering, without having seen it, when the next entry is told.
     is_answering: bool,
     /// What a person said meanwhile: its place is after that answer.
@@ -159,7 +164,8 @@ impl UiFold {
             reasonings: 0,
             calls: Vec::new(),
             asked: Vec::new(),
-            newest_cut_off: None,
+            retaken: None,
+            said_last: None,
             is_answering: false,
             said_meanwhile: Vec::new(),
             said_before: Vec::new(),
@@ -204,11 +210,11 @@ impl UiFold {
         self.phase == Phase::Done
     }
 
-    /// Tells that the stream ends before its message does.
-    pub fn cut_off(&mut self, out: &mut Vec<u8>) {
+    /// Tells that the stream ends before its message does, and why.
+    pub fn cut_off(&mut self, why: &str, out: &mut Vec<u8>) {
         if self.phase != Phase::Done {
             self.phase = Phase::Done;
-            self.chunks.error(out, "the stream ended before the turn did; the turn goes on, load it again");
+            self.chunks.error(out, why);
             self.chunks.plain(out, "[DONE]");
         }
     }
@@ -300,6 +306,7 @@ impl UiFold {
         }
         match entry {
             Entry::User(message) => {
+                self.said_last = Some(seq);
                 if !begins_message && self.version >= UiVersion::V7 {
                     let said = (seq, text_of(&message.content));
                     if self.is_answering {
@@ -314,15 +321,16 @@ impl UiFold {
                 self.said_before.append(&mut self.said_meanwhile);
                 // The one that was asked first may not be the one that answers.
                 self.model = Some(format!("{}/{}", message.origin.provider, message.origin.model));
-                self.newest_cut_off = if message.completion == Completion::Complete { None } else { Some(seq) };
+                self.retaken = Some(seq).filter(|_| is_taken_back(message, self.said_last));
             }
+            Entry::Control(Control::Claimed(_)) => self.elicitations_lost(out),
             Entry::Control(Control::Offered { definitions }) => self.offered = definitions.clone().into(),
             Entry::Control(Control::Found { definitions }) => {
                 self.offered = self.offered.iter().chain(definitions).cloned().collect();
             }
             Entry::Control(Control::Retried { .. }) => {
-                // A retry hides the message that was cut off: what is asked again is not shown again.
-                if let Some(message) = self.newest_cut_off.take() {
+                // What is asked again is not shown again.
+                if let Some(message) = self.retaken.take() {
                     self.step = if self.step == Step::Told { Step::Streaming } else { self.step };
                     self.reset(out);
                     self.calls.retain(|call| call.id.message != message);
@@ -502,6 +510,14 @@ impl UiFold {
         self.move_on();
         self.chunks.plain(out, "[DONE]");
     }
+}
+
+/// Whether a retry hides a message that is the newest: it is broken, or models would be shown it last. As
+/// `Turn::hidden_by_retry` of the core.
+fn is_taken_back(message: &AssistantMessage, said_last: Option<Seq>) -> bool {
+    let is_broken = message.completion != Completion::Complete || message.finish.reason == FinishReason::Error;
+    let is_answer = message.calls().next().is_none() && message.finish.reason != FinishReason::Pause;
+    is_broken || (is_answer && Some(message.saw) >= said_last)
 }
 
 /// Whether the next answer was begun before a person said this; `None` where nobody says anything, or it is not known yet.

@@ -54,7 +54,7 @@ fn outline(answer: &Answered) -> Vec<String> {
 }
 
 impl Server {
-    async fn decide(&self, call: &str, decision: &str) {
+    pub(super) async fn decide(&self, call: &str, decision: &str) {
         let path = format!("/api/v1/conversations/c1/calls/{call}/decision");
         let decided = self.post(&path, json!({"decision": decision})).await;
         assert!(decided.status.is_success(), "{}", decided.body);

@@ -35,3 +35,19 @@ async fn what_cannot_be_looked_up_is_worth_repeating_and_begins_nothing() {
     }
     assert_eq!(conversations(&first).await, 2);
 }
+
+#[tokio::test]
+async fn a_message_that_says_nothing_is_refused() {
+    let server = server_on(MemoryStore::default(), [Answer::whole([text("Never.")])]);
+    let blank = json!([{"role": "user", "content": [{"type": "text", "text": " "}]}]);
+    for (path, body) in [
+        ("/v1/responses", json!({"input": ""})),
+        ("/v1/responses", json!({"input": [{"role": "user", "content": [{"type": "input_text", "text": ""}]}]})),
+        ("/v1/chat/completions", json!({"messages": blank})),
+    ] {
+        let answered = server.post(path, &body).await;
+        assert_eq!(answered.error(), (400, "invalid_request_error".to_owned(), "invalid_request".to_owned()), "{body}");
+        assert!(answered.body.contains("is empty; say something"), "{}", answered.body);
+    }
+    assert_eq!(conversations(&server).await, 0);
+}

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use turnwright_core::QuestionReason;
 use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, call, text};
 
 use crate::joining::sent_again;
@@ -91,6 +92,55 @@ async fn wherever_a_process_dies_words_beside_an_approval_are_said_once_and_its_
         ran += effects;
     }
     assert!(ran >= 10, "{ran}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_that_comes_again_is_none_to_whether_a_lost_call_runs_again() {
+    let script = || {
+        ScriptedProvider::by(|asked| {
+            let has_touched = asked.contains("result: ");
+            Answer::whole([if has_touched { text("Touched.") } else { call(0, "lab__touch", "{}") }])
+        })
+    };
+    let mut asked_again = 0;
+    for fuse in (1..=4).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
+        let store = MemoryStore::default();
+        let asking = server_with(store.another_process(), script());
+        let first = asking.respond(&json!({"input": "Touch!"})).await.json();
+        asking.engine.shutdown().await;
+        let allows = |response: &Value, asked: &Value| {
+            let answer = json!({"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": true});
+            json!({"previous_response_id": response["id"], "input": [answer]})
+        };
+        let stale = allows(&first, &first["output"][0]);
+        let doomed = server_with(store.doomed_process(fuse), script());
+        let _died = timeout(Duration::from_mins(5), doomed.respond(&stale)).await;
+        doomed.engine.shutdown().await;
+
+        let next = server_with(store.another_process(), script());
+        next.engine.resume_open_turns().await.unwrap();
+        let conversation = first["conversation"]["id"].as_str().unwrap().parse().unwrap();
+        next.engine.wait(&conversation, "turn_1".parse().unwrap()).await.unwrap();
+        let waiting = next.engine.waiting(&conversation).await.unwrap();
+        if waiting.first().is_none_or(|waiting| waiting.reason != QuestionReason::UnknownOutcome) {
+            continue;
+        }
+        asked_again += 1;
+        let told = next.respond(&stale).await.json();
+        assert_eq!(sent_again(&next, RESPONSES, &stale, "1").await.json()["output"], told["output"], "{fuse:?}");
+        let asked = told["output"].as_array().unwrap().iter().find(|item| item["type"] == "mcp_approval_request").unwrap();
+        assert_ne!(asked["id"], first["output"][0]["id"], "{fuse:?}");
+        let told_text = told["output"].to_string();
+        assert!(told_text.contains("lab__touch: it was interrupted and may have happened"), "{fuse:?}: {told_text}");
+        assert_eq!(next.engine.waiting(&conversation).await.unwrap(), waiting, "{fuse:?}");
+        assert!(next.source.effects().is_empty(), "{fuse:?}");
+        // What is said under a key is known by what it decides, and not by the call.
+        let done = sent_again(&next, RESPONSES, &allows(&told, asked), "1").await;
+        assert!(done.body.contains("Touched."), "{fuse:?}: {}", done.body);
+        let ran = done.json()["output"].as_array().unwrap().iter().find(|item| item["type"] == "mcp_call").unwrap().clone();
+        assert_eq!((&ran["approval_request_id"], next.source.effects().len()), (&asked["id"], 1), "{fuse:?}");
+    }
+    assert!(asked_again > 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,14 +1,16 @@
 //! The question whether a call may run, and its answers.
 
 use turnwright_core::policy::{Action, Scope, proposed};
-use turnwright_core::{CallId, QuestionReason, Seq};
+use turnwright_core::{ApprovalId, CallId, QuestionReason, Seq};
 use turnwright_engine::WaitingCall;
 use turnwright_terminal::{Look, Reply, parse_reply, question};
 
 fn waiting(arguments: &str, reason: QuestionReason) -> WaitingCall {
+    let call = CallId { message: Seq::FIRST, index: 0 };
     WaitingCall {
         conversation: "c".parse().unwrap(),
-        call: CallId { message: Seq::FIRST, index: 0 },
+        call,
+        approval: ApprovalId { call, number: 1 },
         name: "command__run".to_owned(),
         arguments: arguments.to_owned(),
         reason,

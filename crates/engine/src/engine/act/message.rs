@@ -29,6 +29,8 @@ pub struct NewMessage {
     pub replaces: Option<MessageId>,
     /// A key that makes a repetition harmless, and a hash of the request.
     pub idempotency: Option<(String, String)>,
+    /// Another such key, under which it is found too: what the page of the person calls it.
+    pub known_as: Option<(String, String)>,
 }
 
 impl NewMessage {
@@ -44,6 +46,7 @@ impl NewMessage {
             conversation: SettingsOverlay::default(),
             replaces: None,
             idempotency: None,
+            known_as: None,
         }
     }
 }

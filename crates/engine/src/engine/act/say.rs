@@ -54,7 +54,7 @@ pub(super) fn say(
         }
     };
     drop(act.entries.splice(..0, hidden));
-    if let Some((key, fingerprint)) = &message.idempotency {
+    for (key, fingerprint) in message.idempotency.iter().chain(&message.known_as) {
         let kept = Kept { conversation: Some(live.id.clone()), sent: Some(act.answer.clone()) };
         act.side.push(kept.record(key, fingerprint)?);
     }

@@ -216,14 +216,14 @@ pub(crate) fn calls_at(journal: &Journal, at: Seq) -> Vec<Call> {
                     arguments: call.arguments.clone(),
                     changed: None,
                     waits: None,
+                    decided: 0,
                 });
                 calls = made.collect();
             }
             Entry::Question(question) => wait(&mut calls, question.call, Some(question.reason)),
             Entry::Decision(decision) => {
-                wait(&mut calls, decision.call, None);
                 if let Some(call) = calls.iter_mut().find(|call| call.id == decision.call) {
-                    call.take_change(decision);
+                    call.take_decision(decision);
                 }
             }
             Entry::Result(result) => wait(&mut calls, result.call, None),
@@ -303,11 +303,10 @@ pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part
             Entry::Result(result) if part.calls.iter().any(|call| call.id == result.call && is_clients(call)) => {
                 items.push(output_item(stored, result));
             }
-            Entry::Decision(decision)
-                if decision.by == DecidedBy::Person && part.calls.iter().any(|call| call.id == decision.call) =>
-            {
+            Entry::Decision(decision) if decision.by == DecidedBy::Person => {
+                let Some(call) = part.calls.iter().find(|call| call.id == decision.call) else { continue };
                 let approve = decision.verdict.lets_run();
-                let request = ids::request_id(conversation, decision.call);
+                let request = ids::request_id(conversation, call.approval());
                 items.push(json!({"id": id("mcpa"), "type": "mcp_approval_response", "approval_request_id": request,
                                   "approve": approve, "reason": decision.reason}));
             }

@@ -119,6 +119,7 @@ fn calls_stay_where_their_process_ends_while_they_run() {
         arguments: "{}".to_owned(),
         changed: None,
         waits: None,
+        decided: 1,
     });
     // The part holds the message, or begins after it, where a person was asked about its calls.
     for (message, calls) in [(message, Vec::new()), (resumed(3).take(1).collect(), approved.to_vec())] {

@@ -55,7 +55,7 @@ pub(super) async fn complete(
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
     let is_named = conversation.is_some();
-    let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, again }).await;
+    let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, known_as: None, again }).await;
     let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,

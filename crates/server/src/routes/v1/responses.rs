@@ -60,7 +60,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let says_all = previous.is_none() && conversation.is_none();
     let is_named = conversation.is_some() && request.conversation.as_ref().is_none_or(Value::is_null);
-    let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, again }).await;
+    let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, known_as: None, again }).await;
     let begun = begun.map_err(about_input);
     let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let names = Named::of(&begun);

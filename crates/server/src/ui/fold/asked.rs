@@ -11,6 +11,8 @@ use super::UiFold;
 pub(super) struct Asked {
     id: ElicitationId,
     call: CallId,
+    /// Whether the call holds its connection for it.
+    holds_connection: bool,
     data: Value,
 }
 
@@ -45,7 +47,7 @@ impl Asked {
         if let Some(Ok(sampling)) = sampling.as_ref().map(serde_json::to_value) {
             set(&mut data, "sampling", sampling);
         }
-        Some(Self { id: *question_id, call: *call_id, data })
+        Some(Self { id: *question_id, call: *call_id, holds_connection: *holds_connection, data })
     }
 }
 
@@ -74,8 +76,16 @@ impl UiFold {
 
     /// The call is over: what it asked and nobody answered is closed.
     pub(super) fn elicitations_closed(&mut self, call: CallId, out: &mut Vec<u8>) {
-        let (closed, open): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.asked).into_iter().partition(|asked| asked.call == call);
+        self.close_elicitations(|asked| asked.call == call, out);
+    }
+
+    /// Another process drives: what was asked over connections of the one before is closed with them.
+    pub(super) fn elicitations_lost(&mut self, out: &mut Vec<u8>) {
+        self.close_elicitations(|asked| asked.holds_connection, out);
+    }
+
+    fn close_elicitations(&mut self, is_closed: impl Fn(&Asked) -> bool, out: &mut Vec<u8>) {
+        let (closed, open): (Vec<_>, Vec<_>) = std::mem::take(&mut self.asked).into_iter().partition(is_closed);
         self.asked = open;
         for mut asked in closed {
             set(&mut asked.data, "state", Value::from("expired"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{CallId, ToolDefinition, Verdict, text_of};
+use turnwright_core::{ApprovalId, CallId, QuestionReason, ToolDefinition, Verdict, text_of};
 use turnwright_engine::Event;
 
 use super::{Step, UiFold};
@@ -25,6 +25,8 @@ pub(super) struct Call {
     pub(super) is_asked_about: bool,
     /// Whether it has its result.
     pub(super) is_finished: bool,
+    /// How often it was decided about.
+    pub(super) decided: u32,
 }
 
 impl UiFold {
@@ -37,7 +39,8 @@ impl UiFold {
         if self.call(id).is_none() {
             let name = name.to_owned();
             let (is_announced, is_asked_about, is_finished) = (false, false, false);
-            self.calls.push(Call { id, name, arguments: None, changed: None, is_announced, is_asked_about, is_finished });
+            let (arguments, changed, decided) = (None, None, 0);
+            self.calls.push(Call { id, name, arguments, changed, is_announced, is_asked_about, is_finished, decided });
         }
         self.calls.iter_mut().rev().find(|call| call.id == id)
     }
@@ -81,15 +84,26 @@ impl UiFold {
             return;
         }
         self.announce(id, out);
-        let reason = match (reason, rule) {
-            ("unknown_outcome", _) => Some("it was interrupted and may have happened; allow it to run it again".into()),
-            ("definition_changed", _) => Some("the tool has changed since this was allowed".into()),
-            ("loop", Some(rule)) => Some(rule.to_owned().into()),
-            (_, Some(rule)) => Some(format!("asked by {rule}").into()),
-            (_, None) => None,
+        let known = match reason {
+            "unknown_outcome" => QuestionReason::UnknownOutcome.to_know(),
+            "definition_changed" => QuestionReason::DefinitionChanged.to_know(),
+            "loop" => rule,
+            _ => None,
         };
-        self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: false });
+        if let Some(known) = known.filter(|_| self.version < UiVersion::V7) {
+            // There is no other place for it.
+            let name = self.call(id).map(|call| call.name.as_str()).unwrap_or_default();
+            self.chunks.notice(out, "warning", &format!("{name}: {known}"));
+        }
+        let reason = known.map(Into::into).or_else(|| Some(format!("asked by {}", rule?).into()));
+        let approval = self.approval(id);
+        self.chunks.approval_request(out, approval, &Question { version: self.version, reason, is_automatic: false });
         self.asked_about(id);
+    }
+
+    /// The question about a call that is open, or would come next.
+    fn approval(&self, call: CallId) -> ApprovalId {
+        ApprovalId { call, number: self.call(call).map_or(0, |call| call.decided).saturating_add(1) }
     }
 
     /// Notes that the client knows that somebody is asked about a call; whether it did before.
@@ -100,9 +114,11 @@ impl UiFold {
 
     pub(super) fn approval_decided(&mut self, id: CallId, event: &Event, out: &mut Vec<u8>) {
         let Event::ToolApprovalDecided { decision, rule, arguments, reason, .. } = event else { return };
+        let approval = self.approval(id);
         let changed = arguments.as_deref().filter(|_| decision.lets_run());
-        if let (Some(changed), Some(call)) = (changed, self.calls.iter_mut().rev().find(|call| call.id == id)) {
-            call.changed = Some(changed.to_owned());
+        if let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id) {
+            call.decided = call.decided.saturating_add(1);
+            call.changed = changed.map(str::to_owned).or(call.changed.take());
         }
         if self.version < UiVersion::V7 {
             return;
@@ -114,13 +130,13 @@ impl UiFold {
         self.announce(id, out);
         if let Some(rule) = rule {
             let reason = Some(format!("{} by {rule}", if is_approved { "allowed" } else { "denied" }).into());
-            self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: true });
+            self.chunks.approval_request(out, approval, &Question { version: self.version, reason, is_automatic: true });
             self.asked_about(id);
         } else if !self.asked_about(id) {
             // It was asked before the message began that the client is told.
-            self.chunks.approval_request(out, id, &Question { version: self.version, reason: None, is_automatic: false });
+            self.chunks.approval_request(out, approval, &Question { version: self.version, reason: None, is_automatic: false });
         }
-        self.chunks.approval_response(out, id, is_approved, (reason.as_deref(), changed));
+        self.chunks.approval_response(out, approval, is_approved, (reason.as_deref(), changed));
     }
 
     pub(super) fn tool_finished(&mut self, id: CallId, event: &Event, out: &mut Vec<u8>) {

@@ -2,7 +2,7 @@
 
 use turnwright_engine::Event;
 
-use super::{Begin, Phase, Step, UiFold};
+use super::{Begin, End, Phase, Step, UiFold};
 
 impl UiFold {
     /// Where the client comes back from here on: it needs nothing again of what was stored up to now.
@@ -37,9 +37,10 @@ impl UiFold {
 
     /// Goes on in the step that the client has open: drops what it has of it, since all of it is told again.
     pub(super) fn take_up_step(&mut self, out: &mut Vec<u8>) {
-        if self.end.is_some() {
-            // It has the end of the stream too. A retry takes the message back that was cut off.
-            self.step = if self.newest_cut_off.is_some() { Step::Told } else { Step::Closed };
+        if let Some(end) = &self.end {
+            // It has the end of the stream too. A retry takes the newest message back.
+            let can_be_retried = !matches!(end, End::Finished { status: "completed", .. });
+            self.step = if can_be_retried && self.retaken.is_some() { Step::Told } else { Step::Closed };
             self.said_before.clear();
             self.said_meanwhile.clear();
         } else if self.calls.iter().all(|call| call.is_finished || call.arguments.is_none()) {

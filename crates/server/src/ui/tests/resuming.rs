@@ -1,5 +1,7 @@
 //! Coming back in the middle of a message.
 
+use turnwright_core::{Claim, DriverId, ElicitationId};
+
 use super::*;
 
 /// Chunks with their ids, as they are read one by one.
@@ -229,4 +231,76 @@ fn a_turn_before_the_last_is_told_to_its_end_and_no_further() {
     let stream = fold_all(&mut fold_of(UiVersion::V7, Begin::After(seq(1))), [events]);
     assert_eq!(ids(&stream), [1, 1, 1, 1, 1, 1, 3], "{stream}");
     assert!(!stream.contains("other") && !stream.contains("more"), "{stream}");
+}
+
+#[test]
+fn what_is_asked_about_a_lost_call_has_another_name_than_what_a_rule_allowed() {
+    let lost = |rule| Event::ToolApprovalRequested { call_id: call(2), reason: "unknown_outcome", rule };
+    let events =
+        vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), decided(2, Verdict::Allow, Some("rule 2")), lost(None)];
+    let told = told(UiVersion::V7, Begin::Turn, [events]);
+    let asked =
+        told.iter().filter_map(|chunk| serde_json::from_str::<Value>(chunk).ok()?["approvalId"].as_str().map(str::to_owned));
+    assert_eq!(asked.collect::<Vec<_>>(), ["appr_2_0", "appr_2_0", "appr_2_0-2"]);
+}
+
+#[test]
+fn a_client_before_7_is_told_what_must_be_known_of_a_lost_call() {
+    let lost = Event::ToolApprovalRequested { call_id: call(2), reason: "unknown_outcome", rule: None };
+    let events = vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), lost];
+    let told = told(UiVersion::V6, Begin::Turn, [events]);
+    let [.., notice, asked] = &told[..] else { panic!("{told:?}") };
+    assert!(
+        notice.contains("data-notice") && notice.contains("weather__get_forecast: it was interrupted and may have happened")
+    );
+    assert!(asked.contains("tool-approval-request") && !asked.contains("reason"), "{asked}");
+}
+
+#[test]
+fn what_was_asked_over_a_connection_is_closed_where_another_process_drives() {
+    let asks = |index| Event::ElicitationRequested {
+        question_id: ElicitationId { call: call(2), index },
+        call_id: call(2),
+        server: "weather".to_owned(),
+        mode: "form",
+        message: "Where?".to_owned(),
+        requested_schema: None,
+        url: None,
+        sampling: None,
+        holds_connection: true,
+        expires_at_ms: None,
+    };
+    let claimed = entry(3, Entry::Control(Control::Claimed(Claim { driver: DriverId("next".to_owned()), epoch: 2 })));
+    let events = vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), asks(0), claimed, asks(1)];
+    let told = told(UiVersion::V7, Begin::Turn, [events]);
+    let states = told.iter().filter_map(|chunk| serde_json::from_str::<Value>(chunk).ok()).filter_map(|chunk| {
+        let state = chunk["data"]["state"].as_str()?.to_owned();
+        Some((chunk["id"].as_str()?.to_owned(), state))
+    });
+    let expected = [("question_2_0_0", "open"), ("question_2_0_0", "expired"), ("question_2_0_1", "open")];
+    assert_eq!(states.collect::<Vec<_>>(), expected.map(|(id, state)| (id.to_owned(), state.to_owned())));
+}
+
+#[test]
+fn an_answer_that_a_retry_hides_is_not_shown_beside_the_new_one() {
+    let events = vec![
+        user(1, "hi"),
+        started(),
+        step(2),
+        text(0, 0, "withheld"),
+        assistant(2),
+        step_finished(2, "content_filter"),
+        finished("stopped"),
+        entry(4, Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None })),
+        started(),
+        step(6),
+        text(0, 0, "whole"),
+        assistant(6),
+        step_finished(6, "stop"),
+        finished("completed"),
+    ];
+    for version in [UiVersion::V5, UiVersion::V6, UiVersion::V7] {
+        let stream = told(version, Begin::Turn, [events.clone()]);
+        assert_eq!(assembled(&stream), [json!({"type": "step-start"}), json!({"type": "text", "text": "whole"})]);
+    }
 }

@@ -1,0 +1,96 @@
+//! What pages call the messages of their people: a message that comes again under its name is the same one, and one that is said
+//! otherwise is found by it.
+//!
+//! A name counts beside the message before it, so a page that gives all its messages one name has as many messages.
+
+use turnwright_core::{ContentBlock, ConversationId, Entry, Journal, MessageId, Seq};
+use turnwright_engine::{Engine, EngineError, Sent};
+
+use crate::error::ApiError;
+
+/// How much of a name counts.
+const MOST_CHARS: usize = 128;
+/// How many messages are looked at, the newest first, for the one of a name.
+const MOST_MESSAGES: usize = 16;
+
+/// A message of a person's, by what its page calls it.
+#[derive(Debug)]
+pub(crate) struct Named<'a> {
+    conversation: &'a ConversationId,
+    name: String,
+    /// What people said so far, the newest first, each with what was said before it; without what is hidden.
+    said: Vec<(MessageId, Option<Seq>)>,
+    /// What was said last, hidden or not.
+    last: Option<Seq>,
+}
+
+impl<'a> Named<'a> {
+    /// A message of this name, at this door; `None` where it has none, or not alone among the `names` of the page's messages.
+    pub(crate) async fn of<'n>(
+        engine: &Engine,
+        conversation: &'a ConversationId,
+        (door, name): (&str, &str),
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<Option<Self>, ApiError> {
+        if name.is_empty() || names.filter(|other| *other == name).count() > 1 {
+            return Ok(None);
+        }
+        let name: String = name.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect();
+        let (said, last) = match engine.look(conversation, said).await {
+            Err(EngineError::NotFound { .. }) => (Vec::new(), None),
+            said => said?,
+        };
+        Ok(Some(Self { conversation, name: format!("{door} {name}"), said, last }))
+    }
+
+    /// The key under which it is kept where it is new.
+    pub(crate) fn key(&self) -> (String, String) {
+        self.key_after(self.last)
+    }
+
+    fn key_after(&self, before: Option<Seq>) -> (String, String) {
+        let before = before.map_or(0, Seq::get);
+        (format!("{}/said {} after {before}", self.conversation, self.name), String::new())
+    }
+
+    /// What was said last, where that is it.
+    pub(crate) async fn newest(&self, engine: &Engine) -> Result<Option<Sent>, ApiError> {
+        self.among(engine, 1).await
+    }
+
+    /// It, where it was said lately and is shown.
+    pub(crate) async fn message(&self, engine: &Engine) -> Result<Option<MessageId>, ApiError> {
+        Ok(self.among(engine, MOST_MESSAGES).await?.map(|sent| sent.message_id))
+    }
+
+    async fn among(&self, engine: &Engine, most: usize) -> Result<Option<Sent>, ApiError> {
+        for (message, before) in self.said.iter().take(most) {
+            let (key, fingerprint) = self.key_after(*before);
+            let sent = engine.said_before(&key, &fingerprint).await?;
+            if let Some((_, sent)) = sent.filter(|(of, sent)| of == self.conversation && sent.message_id == *message) {
+                return Ok(Some(sent));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether this was said in a message of a person's.
+pub(crate) fn says(journal: &Journal, message: MessageId, content: &[ContentBlock]) -> bool {
+    journal.entry(message.0).is_some_and(|stored| matches!(&*stored.entry, Entry::User(said) if said.content == content))
+}
+
+fn said(journal: &Journal) -> (Vec<(MessageId, Option<Seq>)>, Option<Seq>) {
+    let (mut said, mut before) = (Vec::new(), None);
+    for stored in journal.entries() {
+        if let Entry::User(_) = &*stored.entry {
+            let message = MessageId(stored.seq);
+            if !journal.is_hidden(message) {
+                said.push((message, before));
+            }
+            before = Some(stored.seq);
+        }
+    }
+    said.reverse();
+    (said, before)
+}

@@ -1,0 +1,117 @@
+//! Messages that come again, or never came, by what their pages call them.
+
+use turnwright_core::{Entry, MessageId, ProviderFailure, ProviderFailureKind, text_of};
+
+use super::*;
+
+fn page(trigger: &str, messages: &[Value]) -> Value {
+    json!({"id": "c1", "trigger": trigger, "messages": messages})
+}
+
+fn user(id: &str, text: &str) -> Value {
+    json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
+}
+
+fn answer(id: &str) -> Value {
+    json!({"id": id, "role": "assistant", "parts": [{"type": "text", "text": "?"}]})
+}
+
+impl Server {
+    /// What people said that is shown.
+    async fn shown(&self) -> Vec<String> {
+        let journal = self.engine.journal(&"c1".parse().unwrap()).await.unwrap();
+        let said = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+            Entry::User(message) if !journal.is_hidden(MessageId(stored.seq)) => Some(text_of(&message.content)),
+            _ => None,
+        });
+        said.collect()
+    }
+}
+
+fn touching() -> [Answer; 3] {
+    [Answer::whole([call(0, "lab__look", "{}")]), Answer::whole([text("Seen.")]), Answer::whole([text("More.")])]
+}
+
+#[tokio::test]
+async fn a_message_of_use_chat_that_comes_again_under_its_name_is_the_same_one() {
+    let server = server(touching());
+    let mut says = page("submit-message", &[user("u1", "Look!")]);
+    let first = server.post("/api/chat?ui=7", says.clone()).await;
+    assert!(first.body.contains("Seen."), "{}", first.body);
+    for message in [Value::Null, json!("u1")] {
+        says["messageId"] = message;
+        assert_eq!(server.post("/api/chat?ui=7", says.clone()).await.chunks(), first.chunks());
+    }
+    assert_eq!((server.shown().await, server.source.effects().len()), (vec!["Look!".to_owned()], 1));
+    // Under another name, or beside another of its name, it is another.
+    let both = page("submit-message", &[user("u1", "Look!"), answer("turn_1"), user("u2", "Look!")]);
+    assert!(server.post("/api/chat?ui=7", both).await.body.contains("More."));
+    assert_eq!(server.shown().await, ["Look!", "Look!"]);
+}
+
+#[tokio::test]
+async fn a_message_of_use_chat_that_comes_again_declines_nothing_and_tries_again_what_failed() {
+    let failure = ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no");
+    let server = server([
+        Answer::whole([call(0, "lab__touch", "{}")]),
+        Answer::of([]).failing(failure),
+        Answer::whole([text("Touched.")]),
+    ]);
+    let says = page("submit-message", &[user("u1", "Touch!")]);
+    let first = server.post("/api/chat?ui=7", says.clone()).await;
+    assert_eq!(server.post("/api/chat?ui=7", says.clone()).await.chunks(), first.chunks());
+    let waiting = server.engine.waiting(&"c1".parse().unwrap()).await.unwrap();
+    server.decide(&waiting[0].call.to_string(), "allow").await;
+    server.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+    let again = server.post("/api/chat?ui=7", says).await;
+    assert!(again.body.contains("Touched."), "{}", again.body);
+    assert_eq!((server.shown().await, server.source.effects().len()), (vec!["Touch!".to_owned()], 1));
+}
+
+#[tokio::test]
+async fn another_answer_to_a_message_that_never_came_says_it() {
+    let server = server(["One.", "Two.", "Third."].map(|said| Answer::whole([text(said)])));
+    let again = |messages: &[Value]| page("regenerate-message", messages);
+    let first = server.post("/api/chat?ui=7", again(&[user("u1", "1")])).await;
+    assert!(first.body.contains("One."), "{}", first.body);
+    let mut said = vec![user("u1", "1"), answer("turn_1"), user("u2", "2")];
+    let second = server.post("/api/chat?ui=7", again(&said)).await;
+    assert!(second.body.contains("Two."), "{}", second.body);
+    assert_eq!(server.shown().await, ["1", "2"]);
+    // One that came is answered again, wherever others that did not come stand before it.
+    said.insert(2, user("lost", "?"));
+    let third = server.post("/api/chat?ui=7", again(&said)).await;
+    assert!(third.body.contains("Third."), "{}", third.body);
+    assert_eq!(server.shown().await, ["1", "2"]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_said_otherwise_is_found_by_its_name_where_others_never_came() {
+    let server = server(["One.", "Three.", "THREE."].map(|said| Answer::whole([text(said)])));
+    server.post("/api/chat?ui=7", page("submit-message", &[user("u1", "1")])).await;
+    let said = |third: &str| [user("u1", "1"), answer("turn_1"), user("u2", "2"), user("u3", third)];
+    server.post("/api/chat?ui=7", page("submit-message", &said("3"))).await;
+    let mut otherwise = page("submit-message", &said("3!"));
+    otherwise["messageId"] = json!("u3");
+    for _ in 0..2 {
+        let told = server.post("/api/chat?ui=7", otherwise.clone()).await;
+        assert!(told.body.contains("THREE."), "{}", told.body);
+        assert_eq!(server.shown().await, ["1", "3!"]);
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_ag_ui_that_comes_again_under_its_name_is_the_same_one() {
+    let server = server(touching());
+    let run = |run: &str, id: &str| {
+        let said = json!([{"id": id, "role": "user", "content": "Look!"}]);
+        json!({"threadId": "c1", "runId": run, "messages": said, "tools": [], "context": []})
+    };
+    let told = async |body: Value| server.post("/ag-ui", body).await.body.replace("r2", "r1");
+    let first = told(run("r1", "u1")).await;
+    assert!(first.contains("Seen."), "{first}");
+    assert_eq!(told(run("r2", "u1")).await, first);
+    assert_eq!((server.shown().await, server.source.effects().len()), (vec!["Look!".to_owned()], 1));
+    assert!(told(run("r3", "u2")).await.contains("More."));
+    assert_eq!(server.shown().await, ["Look!", "Look!"]);
+}
