@@ -294,10 +294,9 @@ impl Backing for EngineBacking {
         let qualified = self.qualified(&call.tool).await?;
         let message = caller::message(&qualified, &call.arguments);
         let earlier = self.earlier(&call.client, |asked| asked == message).await.map_err(|error| not_called(&call, &error))?;
-        if let Some((handle, _)) = earlier
-            && let Ok(running) = self.find(&handle, call.clone()).await
-        {
-            return Ok(running);
+        if let Some((handle, _)) = earlier {
+            // Where it cannot be gone on with at this moment, it is not begun a second time either.
+            return self.find(&handle, call).await;
         }
         Ok(Box::new(self.send(&call, &qualified).await.map_err(|error| not_called(&call, &error))?))
     }

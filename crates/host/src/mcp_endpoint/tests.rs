@@ -145,7 +145,7 @@ async fn asked(running: &mut dyn RunningCall) -> Question {
 async fn ended(running: &mut dyn RunningCall) -> String {
     loop {
         match running.next().await {
-            Happened::Ended(output) => return text_of(&output.content).to_string(),
+            Happened::Ended(output) => return text_of(&output.content),
             Happened::Decided => {}
             other => panic!("{other:?}"),
         }

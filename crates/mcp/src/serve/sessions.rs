@@ -261,15 +261,12 @@ impl SessionManager for Sessions {
         if asked.process == self.process {
             return Ok(Box::pin(self.named(self.local.resume(id, event.to_owned()).await?, Some(asked))));
         }
-        match self.lost(id, &asked).await {
-            Some(message) => {
-                let again = self.asked(&message).map(|again| Asked { at_ms: asked.at_ms, ..again });
-                Ok(Box::pin(self.named(self.local.create_stream(id, message).await?, again)))
-            }
-            None => {
-                let error = ServerJsonRpcMessage::error(ErrorData::internal_error(LOST, None), Some(asked.request));
-                Ok(Box::pin(futures_util::stream::iter([ServerSseMessage::from_message(error)])))
-            }
+        if let Some(message) = self.lost(id, &asked).await {
+            let again = self.asked(&message).map(|again| Asked { at_ms: asked.at_ms, ..again });
+            Ok(Box::pin(self.named(self.local.create_stream(id, message).await?, again)))
+        } else {
+            let error = ServerJsonRpcMessage::error(ErrorData::internal_error(LOST, None), Some(asked.request));
+            Ok(Box::pin(futures_util::stream::iter([ServerSseMessage::from_message(error)])))
         }
     }
 
