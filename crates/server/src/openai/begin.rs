@@ -206,6 +206,9 @@ enum Place {
     Beside(ConversationId),
 }
 
+/// What is answered to a question about a call, and whether with a yes; nothing where its result is given.
+type Decided = Option<(ApprovalId, bool)>;
+
 /// What the same request with the same key began, where it came before.
 async fn begun_before(
     state: &ServerState,
@@ -236,7 +239,7 @@ async fn begun_before(
     });
     let (of, results) = given(ask).unzip();
     let results = results.into_iter().flatten().filter_map(|result| Some((result.call, of.clone()?, None)));
-    let calls: Vec<(CallId, ConversationId, Option<(ApprovalId, bool)>)> = answered.chain(results).collect();
+    let calls: Vec<(CallId, ConversationId, Decided)> = answered.chain(results).collect();
     let Some((_, conversation, _)) = calls.first() else { return Ok(None) };
     let look = |journal: &Journal| {
         calls.iter().all(|(call, _, decided)| match decided {
