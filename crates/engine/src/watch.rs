@@ -245,9 +245,9 @@ mod tests {
             let mut watchers = Watchers::default();
             let watch = watch(&mut watchers);
             if is_deleted {
-                watchers.bury()
+                watchers.bury();
             } else {
-                watchers.dismiss()
+                watchers.dismiss();
             }
             assert_eq!(watch.is_deleted(), is_deleted);
         }

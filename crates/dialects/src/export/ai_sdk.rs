@@ -149,7 +149,7 @@ fn piece(block: &ContentBlock) -> Piece<'_> {
 }
 
 /// The arguments of a call as an object.
-pub(super) fn input(call: &ToolCall) -> &RawValue {
+fn input(call: &ToolCall) -> &RawValue {
     serde_json::from_str(call.arguments_object()).unwrap_or(RawValue::NULL)
 }
 

@@ -7,9 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_core::prompt::{PromptMessage, PromptResult, ShownResult};
-use turnwright_core::{ApprovalId, AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId, Seq, TurnId};
+use turnwright_core::{
+    ApprovalId, AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId, Outcome, Seq, ToolErrorKind, TurnId, text_of,
+};
 
-use super::ai_sdk::{Bytes, input};
+use super::ai_sdk::Bytes;
 use super::raw;
 use crate::media::DataUrl;
 
@@ -44,7 +46,7 @@ enum Part<'a> {
         tool_name: &'a str,
         tool_call_id: CallId,
         state: &'static str,
-        input: &'a RawValue,
+        input: Cow<'a, RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         approval: Option<Approval>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,6 +85,8 @@ struct Output<'a> {
     content: &'a [ContentBlock],
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<&'a Value>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
 }
 
 /// What a model's messages are called, as in our UI message stream: a client that has one in both has it once.
@@ -193,12 +197,12 @@ fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
     let (state, output, error_text) = match given {
         ShownResult::Awaited { asked: Some(_), .. } => ("approval-requested", None, None),
         ShownResult::Awaited { asked: None, .. } => ("input-available", None, None),
-        ShownResult::Stored(_) | ShownResult::Made(_) if given.outcome.is_error() => {
-            ("output-error", None, Some(result.text()))
+        ShownResult::Stored(_) | ShownResult::Made(_) if !gave_a_result(given.outcome) => {
+            ("output-error", None, Some(text_of(&given.content)))
         }
         ShownResult::Stored(_) | ShownResult::Made(_) => {
-            let structured_content = given.structured_content.as_ref();
-            ("output-available", Some(Output { content: &given.content, structured_content }), None)
+            let (structured_content, is_error) = (given.structured_content.as_ref(), given.outcome.is_error());
+            ("output-available", Some(Output { content: &given.content, structured_content, is_error }), None)
         }
     };
     let id = result.id;
@@ -206,8 +210,36 @@ fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
         ShownResult::Awaited { asked, .. } => asked.map(|(id, _)| Approval { id }),
         ShownResult::Stored(_) | ShownResult::Made(_) => None,
     };
-    let (tool_name, input) = (result.call.name.as_str(), input(result.call));
+    let (tool_name, input) = (result.call.name.as_str(), input(&result.call.arguments));
     let changed = result.edit.and_then(|edit| serde_json::from_str(edit).ok());
     let tool_metadata = changed.map(|changed_arguments| ToolMetadata { changed_arguments });
     Part::DynamicTool { tool_name, tool_call_id: id, state, input, approval, output, error_text, tool_metadata }
+}
+
+/// Whether a call gave a result of its own, as our UI message stream tells it.
+fn gave_a_result(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Success => true,
+        Outcome::Denied => false,
+        Outcome::Error(kind) => match kind {
+            ToolErrorKind::Timeout | ToolErrorKind::Unavailable | ToolErrorKind::Interrupted | ToolErrorKind::Cancelled => {
+                false
+            }
+            ToolErrorKind::InvalidArguments
+            | ToolErrorKind::NotFound
+            | ToolErrorKind::PermissionDenied
+            | ToolErrorKind::ExecutionFailed => true,
+        },
+    }
+}
+
+/// The arguments of a call as the model wrote them; as a text where they are no JSON.
+fn input(arguments: &str) -> Cow<'_, RawValue> {
+    if arguments.trim().is_empty() {
+        return serde_json::from_str("{}").map_or(Cow::Borrowed(RawValue::NULL), Cow::Borrowed);
+    }
+    match serde_json::from_str::<&RawValue>(arguments) {
+        Ok(arguments) => Cow::Borrowed(arguments),
+        Err(_) => raw(&arguments).map_or(Cow::Borrowed(RawValue::NULL), Cow::Owned),
+    }
 }

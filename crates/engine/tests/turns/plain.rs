@@ -305,6 +305,23 @@ async fn the_same_idempotency_key_stores_one_message() {
 }
 
 #[tokio::test]
+async fn a_message_is_stored_once_for_what_it_is_known_as_whatever_its_own_key() {
+    let world = world(ScriptedProvider::new([Answer::whole([text("Once.")])]), echo(), Setup::default()).await;
+    let known_as = |key: Option<&str>| NewMessage {
+        idempotency: key.map(|key| (key.to_owned(), "f".to_owned())),
+        known_as: Some(("page".to_owned(), String::new())),
+        ..NewMessage::text("go")
+    };
+    let first = world.engine.send(&world.id, known_as(Some("k1"))).await.unwrap();
+    for key in [Some("k1"), Some("k2"), None] {
+        assert_eq!(world.engine.send(&world.id, known_as(key)).await.unwrap(), first, "{key:?}");
+    }
+    world.engine.wait(&world.id, first.turn_id).await.unwrap();
+    assert_eq!(world.engine.said_before("page", "").await.unwrap(), Some((world.id.clone(), first)));
+    assert_eq!(world.provider.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn a_turn_is_taken_up_once_for_an_idempotency_key() {
     let failure = ProviderFailure::new(ProviderFailureKind::Server, "out of order");
     let provider = ScriptedProvider::new([Answer::of([]).failing(failure), Answer::whole([text("Went on.")])]);

@@ -246,7 +246,13 @@ fn answer(conversation: &ConversationId, seq: Seq, message: &AssistantMessage) -
     told
 }
 
+/// What a call gave, as the stream tells it: what the model alone is told beside it is no part of it.
 fn gave(conversation: &ConversationId, result: &PromptResult<'_>) -> Value {
     let call = ids::call_id(conversation, result.id);
-    json!({"id": result_id(&call), "role": "tool", "toolCallId": call, "content": result.text()})
+    let text = text_of(&result.result.content);
+    let content = match result.edit {
+        Some(edit) => format!("{}\n{text}", prompt::change_note(edit)),
+        None => text,
+    };
+    json!({"id": result_id(&call), "role": "tool", "toolCallId": call, "content": content})
 }

@@ -236,6 +236,9 @@ enum Place {
     Beside(ConversationId),
 }
 
+/// What is answered to a question about a call, and whether with a yes; nothing where its result is given.
+type Decided = Option<(ApprovalId, bool)>;
+
 /// What the same request with the same key began, where it came before.
 async fn begun_before(
     state: &ServerState,
@@ -267,9 +270,9 @@ async fn begun_before(
     let (of, results) = given(ask).unzip();
     let results: Vec<ClientResult> = results.into_iter().flatten().collect();
     let gave = results.iter().filter_map(|result| Some((result.call, of.clone()?, None)));
-    let calls: Vec<(CallId, ConversationId, Option<(ApprovalId, bool)>)> = answered.chain(gave).collect();
+    let calls: Vec<(CallId, ConversationId, Decided)> = answered.chain(gave).collect();
     let Some((_, conversation, _)) = calls.first() else { return Ok(None) };
-    let is_there = |journal: &Journal, call: CallId, decided: Option<(ApprovalId, bool)>| match decided {
+    let is_there = |journal: &Journal, call: CallId, decided: Decided| match decided {
         None => journal.result(call).is_some_and(|there| {
             results.iter().any(|result| result.call == call && given::is_same(&result.content, &there.content))
         }),

@@ -205,8 +205,8 @@ async fn named<'a>(
 ) -> Result<Option<(Named<'a>, Spoken)>, ApiError> {
     let is_said = input.items()?.last().is_some_and(|item| matches!(item.said, Said::User(_)));
     let Some(spoken) = input.spoken()?.pop().filter(|_| is_said) else { return Ok(None) };
-    let names = input.messages.iter().filter_map(|message| message.get("id")?.as_str());
-    let named = Named::of(state.engine(), conversation, ("ag-ui", &spoken.id), names).await?;
+    let all = input.messages.iter().filter_map(|message| message.get("id")?.as_str());
+    let named = Named::of(state.engine(), conversation, ("ag-ui", &spoken.id), all).await?;
     Ok(named.map(|named| (named, spoken)))
 }
 
@@ -345,9 +345,8 @@ async fn resume(
                 Asked::Call(asked, _) => (asked.call, asked.number),
                 Asked::Question(question, _) => (question.call, 1),
             };
-            let call_of_turn = journal.turn().and_then(|turn| turn.call(call));
-            let is_asked = call_of_turn.map_or(journal.result(call).is_some(), |call| number <= call.approval().number);
-            is_asked
+            let known = journal.turn().and_then(|turn| turn.call(call));
+            known.map_or(journal.result(call).is_some(), |call| number <= call.approval().number)
         })
     };
     let names: BTreeSet<&str> = answers.iter().map(|answer| answer.interrupt_id.as_str()).collect();
