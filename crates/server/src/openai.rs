@@ -8,6 +8,7 @@ pub(crate) mod again;
 pub(crate) mod begin;
 pub(crate) mod chat;
 pub(crate) mod chunk;
+mod decided;
 pub(crate) mod error;
 pub(crate) mod given;
 pub(crate) mod history;

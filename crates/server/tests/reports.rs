@@ -141,7 +141,10 @@ async fn pages_of_any_size_after_any_message_are_parts_of_the_whole_history() {
             assert_eq!(page, rest.get(..limit.min(rest.len())).unwrap(), "{limit} after {}", message.id);
         }
     }
-    for unknown in [second.id.as_str(), "msg_99999", "msg_2", "x", ""] {
+    // Behind what is hidden it goes on, as behind what was before it.
+    let before = shown.iter().rev().skip_while(|message| message.id != second.id).nth(1).unwrap();
+    assert_eq!(report::messages_after(&journal, Some(&second.id), 2), report::messages_after(&journal, Some(&before.id), 2));
+    for unknown in ["msg_99999", "msg_2", "x", ""] {
         assert_eq!(report::messages_after(&journal, Some(unknown), 1), None, "{unknown}");
     }
 }

@@ -7,8 +7,8 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnwright_core::{
-    ApprovalId, CallId, ContentBlock, ConversationId, Decision, Entry, IdError, Journal, QuestionReason, Seq, ToolDefinition,
-    TurnId, UserId, Verdict, is_blank,
+    ApprovalId, CallId, ContentBlock, ConversationId, Entry, IdError, Journal, QuestionReason, Seq, ToolDefinition, TurnId,
+    UserId, Verdict, is_blank,
 };
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
@@ -17,6 +17,7 @@ use turnwright_engine::{
 use turnwright_host::import;
 
 use super::again::{Again, Came, taken_up};
+use super::decided::{decided_before, decision};
 use super::given::{self, GivenBefore, given, goes_on};
 use super::history::{History, Item, Said, mark};
 use super::ids;
@@ -96,10 +97,7 @@ pub(crate) fn about_named(error: ApiError, headers: &HeaderMap) -> ApiError {
 pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
     let mut users = ask.history.users();
     if is_blank(&users) {
-        let is_alone = !users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none();
-        if is_alone {
-            return Err(ApiError::invalid("the user's message is empty; say something").about("messages"));
-        }
+        // No model takes it.
         users.clear();
     }
     let placed = |error: ApiError| {
@@ -374,33 +372,6 @@ async fn decide(
         }
     }
     after_calls(state, conversation, named, None, history.clone()).await.map(Some)
-}
-
-/// Whether a call about which a person was asked this may run, where that is decided.
-fn decided_before(journal: &Journal, asked: ApprovalId) -> Option<bool> {
-    let (mut decided, mut was_asked) = (0_u32, false);
-    let call = asked.call;
-    journal.entries().iter().skip_while(|stored| stored.seq <= call.message).find_map(|stored| match &*stored.entry {
-        Entry::Question(question) if question.call == call && question.reason != QuestionReason::ClientTool => {
-            was_asked = decided.saturating_add(1) == asked.number;
-            None
-        }
-        Entry::Decision(decision) if decision.call == call => {
-            decided = decided.saturating_add(1);
-            was_asked.then(|| decision.verdict.lets_run())
-        }
-        Entry::Result(result) if was_asked && result.call == call => Some(false),
-        _ => None,
-    })
-}
-
-/// What answered a question about a call.
-fn decision(journal: &Journal, asked: ApprovalId) -> Option<&Decision> {
-    let decisions = journal.entries().iter().filter_map(|stored| match &*stored.entry {
-        Entry::Decision(decision) if decision.call == asked.call => Some(decision),
-        _ => None,
-    });
-    decisions.zip(1_u32..).find(|(_, number)| *number == asked.number).map(|(decision, _)| decision)
 }
 
 async fn is_newest(engine: &Engine, conversation: &ConversationId, turn: TurnId) -> Result<bool, ApiError> {

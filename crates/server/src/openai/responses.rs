@@ -16,9 +16,11 @@ use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
 use crate::sse::Cut;
 use crate::stopping::is_stop;
+use event::write_event;
 use remembered::Remembered;
 use texts::{Close, Kind, at_first_part, item, part, part_event};
 
+mod event;
 pub(crate) mod kept;
 pub(crate) mod object;
 pub(crate) mod remembered;
@@ -474,19 +476,6 @@ impl ResponseFold {
         self.tell(out, "response.function_call_arguments.done", &done);
         self.done(index, item(&call.arguments, "completed"), out);
     }
-}
-
-/// Writes an event with this number and these fields.
-fn write_event(out: &mut Vec<u8>, kind: &str, number: u64, fields: &Value) {
-    let mut event = json!({"type": kind, "sequence_number": number});
-    if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
-        event.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
-    }
-    out.extend_from_slice(b"event: ");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\ndata: ");
-    write_json(out, &event);
-    out.extend_from_slice(b"\n\n");
 }
 
 impl Tells for ResponseFold {
