@@ -85,7 +85,7 @@ async fn what_a_person_decides_meanwhile_is_stored_and_the_next_process_acts_on_
 async fn a_call_by_hand_gets_the_time_that_steps_get_and_says_who_ended_it_where_that_is_too_short() {
     for (takes, drains, said) in [
         (Duration::from_secs(5), true, "done"),
-        (Duration::from_secs(60), false, "The server ended while `tools__slow` ran: it may or may not have happened."),
+        (Duration::from_mins(1), false, "The server ended while `tools__slow` ran: it may or may not have happened."),
     ] {
         let slow = ScriptedTool::new("slow", move |_, _| async move {
             tokio::time::sleep(takes).await;

@@ -7,8 +7,8 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnwright_core::{
-    ApprovalId, CallId, ContentBlock, ConversationId, Entry, IdError, Journal, QuestionReason, Seq, ToolDefinition, TurnId,
-    UserId, Verdict, is_blank,
+    ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId,
+    Verdict, is_blank,
 };
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
