@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::model::{
@@ -47,6 +48,8 @@ pub(super) struct Handler {
     pub(super) tasks: TaskTracker,
     /// The calls that run.
     pub(super) calls: TaskTracker,
+    /// Whether a call was ever answered: the newest answer may still be on its way.
+    pub(super) has_answered: Arc<AtomicBool>,
     /// Those of sessions, by their names.
     pub(super) named: Arc<Calls>,
     /// Fires when the process ends: calls are answered with what is known of them.
@@ -75,9 +78,19 @@ enum Asked {
 
 impl Handler {
     pub(super) fn new(backing: Arc<dyn Backing>) -> Self {
-        let (calls, puts_down) = (TaskTracker::new(), CancellationToken::new());
+        let (calls, puts_down, has_answered) = (TaskTracker::new(), CancellationToken::new(), Arc::default());
         let (is_deaf, stop) = (CancellationToken::new(), CancellationToken::new());
-        Self { backing, tasks: TaskTracker::new(), calls, named: Arc::default(), puts_down, is_deaf, stop, fixtures: None }
+        Self {
+            backing,
+            tasks: TaskTracker::new(),
+            calls,
+            has_answered,
+            named: Arc::default(),
+            puts_down,
+            is_deaf,
+            stop,
+            fixtures: None,
+        }
     }
 
     async fn run(
@@ -332,7 +345,12 @@ impl ServerHandler for Handler {
             return answer;
         }
         // Whoever ends the serving waits for the calls that are being stopped.
-        self.calls.track_future(self.run(params, context)).await
+        let run = async {
+            let answer = self.run(params, context).await;
+            self.has_answered.store(true, Ordering::Relaxed);
+            answer
+        };
+        self.calls.track_future(run).await
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

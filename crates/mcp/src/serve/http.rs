@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,7 +27,7 @@ use super::handler::Handler;
 use super::sessions::{Kept, SessionKeeping, Sessions};
 
 /// How long answers that were just given may take to leave.
-const ON_THEIR_WAY: Duration = Duration::from_millis(100);
+const ON_THEIR_WAY: Duration = Duration::from_millis(200);
 /// How many sessions may be open at once, unless somebody says otherwise.
 const MAX_SESSIONS: usize = 1_000;
 /// The code of the error for whoever comes then; the protocol has none of its own.
@@ -168,9 +169,9 @@ impl HttpEndpoint {
     pub async fn end(&self) {
         self.handler.puts_down.cancel();
         self.handler.calls.close();
-        let had_calls = !self.handler.calls.is_empty();
         self.handler.calls.wait().await;
-        if had_calls {
+        // Of a call that ended just before this nothing is left but its answer.
+        if self.handler.has_answered.load(Ordering::Relaxed) {
             tokio::time::sleep(ON_THEIR_WAY).await;
         }
         self.handler.stop.cancel();
