@@ -2,6 +2,7 @@
 //! index.
 
 use std::fmt::Display;
+use std::str::FromStr;
 
 use turnwright_core::{ApprovalId, CallId, ConversationId, Seq};
 
@@ -22,15 +23,18 @@ fn named(thing: &dyn Display, conversation: &ConversationId) -> String {
     if fits { format!("{plain}_{conversation}") } else { plain }
 }
 
-/// A call that a client names, with its conversation where the name holds it.
-pub(crate) fn read_call(text: &str) -> Option<(CallId, Option<ConversationId>)> {
-    let mut parts = text.strip_prefix("call_")?.splitn(3, '_');
+/// What [`named`] wrote, with its conversation where the name holds it. A client's name may begin otherwise than `plain`, ours.
+fn read<T: FromStr>(text: &str, (prefix, plain): (&str, &str)) -> Option<(T, Option<ConversationId>)> {
+    let mut parts = text.strip_prefix(prefix)?.splitn(3, '_');
     let (message, index) = (parts.next()?, parts.next()?);
-    let call = format!("call_{message}_{index}").parse().ok()?;
-    match parts.next() {
-        None => Some((call, None)),
-        Some(conversation) => Some((call, Some(conversation.parse().ok()?))),
-    }
+    let thing = format!("{plain}{message}_{index}").parse().ok()?;
+    let conversation = parts.next().map(str::parse).transpose().ok()?;
+    Some((thing, conversation))
+}
+
+/// A call that a client names.
+pub(crate) fn read_call(text: &str) -> Option<(CallId, Option<ConversationId>)> {
+    read(text, ("call_", "call_"))
 }
 
 /// The name of a question about a call for a client.
@@ -38,15 +42,9 @@ pub(crate) fn request_id(conversation: &ConversationId, approval: ApprovalId) ->
     named(&approval, conversation).replacen("appr_", "mcpr_", 1)
 }
 
-/// The question that a client names, with its conversation where the name holds it.
+/// The question that a client names.
 pub(crate) fn read_request(text: &str) -> Option<(ApprovalId, Option<ConversationId>)> {
-    let mut parts = text.strip_prefix("mcpr_")?.splitn(3, '_');
-    let (message, index) = (parts.next()?, parts.next()?);
-    let approval = format!("appr_{message}_{index}").parse().ok()?;
-    match parts.next() {
-        None => Some((approval, None)),
-        Some(conversation) => Some((approval, Some(conversation.parse().ok()?))),
-    }
+    read(text, ("mcpr_", "appr_"))
 }
 
 /// What the names of a response's items begin with.

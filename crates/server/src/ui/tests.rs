@@ -411,18 +411,9 @@ fn a_repeated_model_call_drops_what_came_before() {
     assert!(old.iter().any(|chunk| chunk.contains("data-notice")));
 }
 
-#[test]
-fn a_retried_turn_does_not_show_the_message_that_was_cut_off() {
-    let failure = ProviderFailure::new(ProviderFailureKind::CutOff, "cut off");
-    let cut_off = Completion::CutOff(turnwright_core::CutOffCause::Provider(Box::new(failure)));
-    let events = vec![
-        user(1, "hi"),
-        started(),
-        step(2),
-        text(0, 0, "half"),
-        answered(2, cut_off),
-        step_finished(2, "error"),
-        finished("failed"),
+/// What follows where a turn of which the first three entries are known is tried again, and answers.
+fn retried_whole() -> Vec<Event> {
+    vec![
         entry(4, Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None })),
         started(),
         step(6),
@@ -430,9 +421,24 @@ fn a_retried_turn_does_not_show_the_message_that_was_cut_off() {
         assistant(6),
         step_finished(6, "stop"),
         finished("completed"),
+    ]
+}
+
+#[test]
+fn a_retried_turn_does_not_show_the_message_that_was_cut_off() {
+    let failure = ProviderFailure::new(ProviderFailureKind::CutOff, "cut off");
+    let cut_off = Completion::CutOff(turnwright_core::CutOffCause::Provider(Box::new(failure)));
+    let failed = vec![
+        user(1, "hi"),
+        started(),
+        step(2),
+        text(0, 0, "half"),
+        answered(2, cut_off),
+        step_finished(2, "error"),
+        finished("failed"),
     ];
     for version in [UiVersion::V5, UiVersion::V6, UiVersion::V7] {
-        let stream = told(version, Begin::Turn, [events.clone()]);
+        let stream = told(version, Begin::Turn, [[failed.clone(), retried_whole()].concat()]);
         assert_eq!(assembled(&stream), [json!({"type": "step-start"}), json!({"type": "text", "text": "whole"})]);
         assert!(!stream.iter().any(|chunk| chunk.contains(r#""type":"error""#)), "{stream:?}");
     }

@@ -56,33 +56,35 @@ async fn wherever_a_process_dies_the_request_that_is_sent_again_has_one_turn_and
     }
 }
 
+/// A model that touches once, and says so.
+fn touches() -> Arc<ScriptedProvider> {
+    ScriptedProvider::by(|asked| {
+        let has_touched = asked.contains("result: ");
+        Answer::whole([if has_touched { text("Touched.") } else { call(0, "lab__touch", "{}") }])
+    })
+}
+
 #[tokio::test(start_paused = true)]
 async fn wherever_a_process_dies_words_beside_an_approval_are_said_once_and_its_call_runs_at_most_once() {
-    let script = || {
-        ScriptedProvider::by(|asked| {
-            let has_touched = asked.contains("result: ");
-            Answer::whole([if has_touched { text("Done.") } else { call(0, "lab__touch", "{}") }])
-        })
-    };
     let mut ran = 0;
     for fuse in (1..=6).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
         let store = MemoryStore::default();
-        let asking = server_with(store.another_process(), script());
+        let asking = server_with(store.another_process(), touches());
         let first = asking.respond(&json!({"input": "Touch!"})).await.json();
         asking.engine.shutdown().await;
         let answer = json!({"type": "mcp_approval_response", "approval_request_id": first["output"][0]["id"], "approve": true});
         let body = json!({"previous_response_id": first["id"], "input": [answer, user("Gently!")]});
 
-        let doomed = server_with(store.doomed_process(fuse), script());
+        let doomed = server_with(store.doomed_process(fuse), touches());
         let _died = timeout(Duration::from_mins(5), sent_again(&doomed, RESPONSES, &body, "0")).await;
         doomed.engine.shutdown().await;
-        let next = server_with(store.another_process(), script());
+        let next = server_with(store.another_process(), touches());
         next.engine.resume_open_turns().await.unwrap();
         let done = sent_again(&next, RESPONSES, &body, "1").await;
         assert_eq!(done.status, 200, "{fuse:?}: {}", done.body);
         // A call of which nobody knows whether it happened is asked about.
         let is_asked = done.json()["output"].as_array().unwrap().iter().any(|item| item["type"] == "mcp_approval_request");
-        assert!(is_asked || done.body.contains("Done."), "{fuse:?}: {}", done.body);
+        assert!(is_asked || done.body.contains("Touched."), "{fuse:?}: {}", done.body);
         assert_eq!(conversations(&next).await, 1, "{fuse:?}");
         let said = next.messages(conversation(&done)).await;
         let users: Vec<&str> = said.iter().filter(|(role, _)| role == "user").map(|(_, text)| text.as_str()).collect();
@@ -96,16 +98,10 @@ async fn wherever_a_process_dies_words_beside_an_approval_are_said_once_and_its_
 
 #[tokio::test(start_paused = true)]
 async fn a_yes_that_comes_again_is_none_to_whether_a_lost_call_runs_again() {
-    let script = || {
-        ScriptedProvider::by(|asked| {
-            let has_touched = asked.contains("result: ");
-            Answer::whole([if has_touched { text("Touched.") } else { call(0, "lab__touch", "{}") }])
-        })
-    };
     let mut asked_again = 0;
     for fuse in (1..=4).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
         let store = MemoryStore::default();
-        let asking = server_with(store.another_process(), script());
+        let asking = server_with(store.another_process(), touches());
         let first = asking.respond(&json!({"input": "Touch!"})).await.json();
         asking.engine.shutdown().await;
         let allows = |response: &Value, asked: &Value| {
@@ -113,11 +109,11 @@ async fn a_yes_that_comes_again_is_none_to_whether_a_lost_call_runs_again() {
             json!({"previous_response_id": response["id"], "input": [answer]})
         };
         let stale = allows(&first, &first["output"][0]);
-        let doomed = server_with(store.doomed_process(fuse), script());
+        let doomed = server_with(store.doomed_process(fuse), touches());
         let _died = timeout(Duration::from_mins(5), doomed.respond(&stale)).await;
         doomed.engine.shutdown().await;
 
-        let next = server_with(store.another_process(), script());
+        let next = server_with(store.another_process(), touches());
         next.engine.resume_open_turns().await.unwrap();
         let conversation = first["conversation"]["id"].as_str().unwrap().parse().unwrap();
         next.engine.wait(&conversation, "turn_1".parse().unwrap()).await.unwrap();

@@ -197,16 +197,7 @@ fn who_saw_a_failure_is_told_what_a_retry_gave_in_its_place() {
         finished("failed"),
     ];
     let before = chunks(&fold_all(&mut fold_of(UiVersion::V7, Begin::Turn), [failed.clone()]));
-    let retried = vec![
-        entry(4, Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None })),
-        started(),
-        step(6),
-        text(0, 0, "whole"),
-        assistant(6),
-        step_finished(6, "stop"),
-        finished("completed"),
-    ];
-    let after = told(UiVersion::V7, Begin::After(seq(3)), [[failed, retried].concat()]);
+    let after = told(UiVersion::V7, Begin::After(seq(3)), [[failed, retried_whole()].concat()]);
     let expected = [json!({"type": "step-start"}), json!({"type": "text", "text": "whole"})];
     assert_eq!(assembled(&[before, after].concat()), expected);
 }
@@ -283,7 +274,7 @@ fn what_was_asked_over_a_connection_is_closed_where_another_process_drives() {
 
 #[test]
 fn an_answer_that_a_retry_hides_is_not_shown_beside_the_new_one() {
-    let events = vec![
+    let withheld = vec![
         user(1, "hi"),
         started(),
         step(2),
@@ -291,16 +282,9 @@ fn an_answer_that_a_retry_hides_is_not_shown_beside_the_new_one() {
         assistant(2),
         step_finished(2, "content_filter"),
         finished("stopped"),
-        entry(4, Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None })),
-        started(),
-        step(6),
-        text(0, 0, "whole"),
-        assistant(6),
-        step_finished(6, "stop"),
-        finished("completed"),
     ];
     for version in [UiVersion::V5, UiVersion::V6, UiVersion::V7] {
-        let stream = told(version, Begin::Turn, [events.clone()]);
+        let stream = told(version, Begin::Turn, [[withheld.clone(), retried_whole()].concat()]);
         assert_eq!(assembled(&stream), [json!({"type": "step-start"}), json!({"type": "text", "text": "whole"})]);
     }
 }
