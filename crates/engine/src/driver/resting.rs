@@ -12,7 +12,7 @@ use super::call::Rest;
 use super::{Course, Driver, Halt, Job, asked};
 
 /// How long what a call came to waits for the calls beside it before it is stored, where those run. The model is asked once all of
-/// them are over, and a server that answers them does so one by one: to store each by itself costs more than to answer it.
+/// them are over, and a server that answers them does so one by one: each would be a transaction of its own.
 const TOGETHER: Duration = Duration::from_millis(1);
 
 impl Driver {
