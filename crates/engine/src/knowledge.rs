@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
-use turnwright_core::ContextPlace;
+use turnwright_core::{ContextPlace, ConversationId};
 
 use crate::StoreError;
 
@@ -39,6 +39,23 @@ pub struct IndexedFile {
     pub hash: String,
     /// Why it has no pieces, where it was passed over.
     pub skipped: Option<String>,
+}
+
+/// A conversation with documents beside it. What has its name after it is deleted is another: told by when it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// Its name.
+    pub conversation: ConversationId,
+    /// When it was made, in milliseconds since 1970 UTC.
+    pub created_at_ms: u64,
+}
+
+/// What collections of documents beside conversations are named with; the conversation's name is what follows.
+pub const BESIDE: &str = "conversation/";
+
+/// The collection of what is beside a conversation. It goes with it.
+pub fn collection_beside(conversation: &ConversationId) -> String {
+    format!("{BESIDE}{conversation}")
 }
 
 /// A piece of a document.
@@ -87,7 +104,7 @@ pub struct CollectionSize {
 }
 
 /// Pieces of documents, in collections. What a collection means, and who may look into it, is its user's affair; a collection
-/// comes to be by being claimed. Those named `conversation/ID` go with their conversation.
+/// comes to be by being claimed; one beside a conversation ([`collection_beside`]) by its first document, and goes with that.
 #[async_trait]
 pub trait KnowledgeIndex: Send + Sync + Debug {
     /// Takes the right to change a collection until a time, in milliseconds since 1970 UTC; `false` where another holder has
@@ -108,6 +125,9 @@ pub trait KnowledgeIndex: Send + Sync + Debug {
 
     /// Puts a document with its pieces in the place of what its path had.
     async fn put(&self, collection: &str, file: IndexedFile, pieces: Vec<Piece>) -> Result<(), StoreError>;
+
+    /// The same beside a conversation; `false`, and nothing of it, where that is not there any more.
+    async fn put_beside(&self, beside: &Beside, file: IndexedFile, pieces: Vec<Piece>) -> Result<bool, StoreError>;
 
     /// A document is at another path, or has another time: its pieces stay.
     async fn moved(&self, collection: &str, from: &str, file: IndexedFile) -> Result<(), StoreError>;

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
 use turnwright_core::ConversationId;
-use turnwright_engine::knowledge::{CollectionSize, Embedder, FoundPiece, IndexedFile, KnowledgeIndex, Piece, version_of};
+use turnwright_engine::knowledge::{
+    Beside, CollectionSize, Embedder, FoundPiece, IndexedFile, KnowledgeIndex, Piece, collection_beside, version_of,
+};
 use turnwright_engine::{Clock, Gathered, StoreError};
 
 pub use self::folder::Refreshed;
@@ -242,32 +244,27 @@ impl Knowledge {
         }
     }
 
-    /// Puts a document beside a conversation, in the place of one of its name; why it has no text, where it has none.
+    /// Puts a document beside a conversation, in the place of one of its name: it, or why it has no text. `None` where that
+    /// conversation is not there any more.
     ///
     /// # Errors
     /// Where the store fails.
     pub async fn attach(
         &self,
-        conversation: &ConversationId,
+        beside: &Beside,
         name: &str,
         bytes: Vec<u8>,
-    ) -> Result<Result<(), String>, StoreError> {
-        let collection = attached(conversation);
-        self.0.hand.claim(&collection).await?;
+    ) -> Result<Option<Result<IndexedFile, String>>, StoreError> {
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let (path, hash, sizes) = (PathBuf::from(name), version_of(&bytes), self.0.sizes);
         let pieces = tokio::task::spawn_blocking(move || document::pieces(&path, bytes, sizes)).await;
         let pieces = match pieces.unwrap_or_else(|_| Err("its reader broke off".to_owned())) {
             Ok(pieces) => pieces,
-            Err(why) => {
-                self.0.hand.release(&collection).await?;
-                return Ok(Err(why));
-            }
+            Err(why) => return Ok(Some(Err(why))),
         };
         let file = IndexedFile { path: name.to_owned(), bytes: size, modified_ns: 0, hash, skipped: None };
-        self.0.hand.index.put(&collection, file, pieces).await?;
-        self.0.hand.release(&collection).await?;
-        Ok(Ok(()))
+        let is_put = self.0.hand.index.put_beside(beside, file.clone(), pieces).await?;
+        Ok(is_put.then_some(Ok(file)))
     }
 
     /// The documents beside a conversation.
@@ -275,7 +272,7 @@ impl Knowledge {
     /// # Errors
     /// Where the store fails.
     pub async fn attached(&self, conversation: &ConversationId) -> Result<Vec<IndexedFile>, StoreError> {
-        self.0.hand.index.files(&attached(conversation)).await
+        self.0.hand.index.files(&collection_beside(conversation)).await
     }
 
     /// Takes a document away from a conversation; whether it was there.
@@ -284,7 +281,7 @@ impl Knowledge {
     /// Where the store fails.
     pub async fn detach(&self, conversation: &ConversationId, name: &str) -> Result<bool, StoreError> {
         let is_there = self.attached(conversation).await?.iter().any(|file| file.path == name);
-        self.0.hand.index.remove(&attached(conversation), vec![name.to_owned()]).await?;
+        self.0.hand.index.remove(&collection_beside(conversation), vec![name.to_owned()]).await?;
         Ok(is_there)
     }
 
@@ -324,7 +321,7 @@ impl Knowledge {
         for folder in &self.0.folders {
             self.look(folder, &mut looked).await?;
         }
-        let own = attached(conversation);
+        let own = collection_beside(conversation);
         if self.0.hand.index.has_files(&own).await? {
             self.embed_for(&own, &mut looked).await?;
             looked.collections.push((own, ATTACHED.to_owned()));
@@ -386,11 +383,6 @@ impl Knowledge {
         let found = taken.into_iter().filter_map(|piece| Some((name(&piece)?, piece))).collect();
         Ok(Answer { found, notices })
     }
-}
-
-/// The collection of what is beside a conversation. The store removes it with the conversation.
-fn attached(conversation: &ConversationId) -> String {
-    format!("conversation/{conversation}")
 }
 
 /// What of a piece is embedded.

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use turnwright_core::{ContentBlock, ModelRef};
+use turnwright_engine::knowledge::Beside;
 use turnwright_engine::{Engine, SettingsOverlay};
 use turnwright_host::{Host, Needs, Overrides};
 use turnwright_terminal::{Interrupts, Leave, LineEditor, Look, Renderer, Session, Teller, Told, Which, interactive};
@@ -161,14 +162,17 @@ async fn put_beside(host: &Host, session: &mut Session, documents: Vec<Document>
     let knowledge = host.knowledge().ok_or_else(off)?;
     let was_there = session.is_there();
     let id = session.begin().await?;
+    let created_at_ms = session.engine().conversation(&id).await?.created_at_ms;
+    let beside = Beside { conversation: id.clone(), created_at_ms };
     for Document { name, bytes } in documents {
-        let put = knowledge.attach(&id, &name, bytes).await.map_err(|error| Failure::failed(error.to_string()));
+        let put = knowledge.attach(&beside, &name, bytes).await.map_err(|error| Failure::failed(error.to_string()));
         let refused = match put {
-            Ok(Ok(())) => {
+            Ok(Some(Ok(_))) => {
                 say(&format!("note: `{name}` is looked up for each message of this conversation"));
                 continue;
             }
-            Ok(Err(why)) => Failure::usage(format!("`{name}` cannot be looked up: {why}")),
+            Ok(Some(Err(why))) => Failure::usage(format!("`{name}` cannot be looked up: {why}")),
+            Ok(None) => Failure::failed(format!("conversation `{id}` is not there any more")),
             Err(failure) => failure,
         };
         if !was_there {

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Deserialize;
 use turnwright_api as api;
-use turnwright_engine::knowledge::{CollectionSize, FoundPiece, IndexedFile};
+use turnwright_engine::knowledge::{Beside, CollectionSize, FoundPiece, IndexedFile};
 use turnwright_engine::{EngineError, StoreError};
 use turnwright_host::{Knowledge, Memory, MemoryError};
 
@@ -154,28 +154,18 @@ pub(super) async fn attach(
     Params(named): Params<NamedDocument>,
     whole: Whole,
 ) -> Result<Response, ApiError> {
-    state.engine().conversation(&id).await?;
+    let created_at_ms = state.engine().conversation(&id).await?.created_at_ms;
     let name = named.document;
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
         let detail = format!("the document's name must be 1 to {MAX_NAME_BYTES} bytes without control characters");
         return Err(ApiError::invalid(detail).about("document"));
     }
-    let (engine, knows, of, file, bytes) =
-        (state.engine().clone(), knowledge(&state)?.clone(), id.clone(), name.clone(), whole.body);
-    let attached = async move {
-        let put = knows.attach(&of, &file, bytes.to_vec()).await?;
-        // Deleted meanwhile: another one of its name, whoever's, has none of it.
-        let there = engine.conversation(&of).await;
-        if let Err(EngineError::NotFound { .. }) = there {
-            knows.detach(&of, &file).await?;
-        }
-        there.map(|_| put)
-    };
-    let put = state.engine().carry_through(attached).await??;
-    put.map_err(|why| ApiError::invalid(format!("`{name}` cannot be looked up: {why}")))?;
-    let files = knowledge(&state)?.attached(&id).await.map_err(unstored)?;
-    let file = files.into_iter().find(|file| file.path == name);
-    let file = file.ok_or_else(|| ApiError::not_found(format!("document `{name}` any more")))?;
+    let (knows, file, bytes) = (knowledge(&state)?.clone(), name.clone(), whole.body.to_vec());
+    let beside = Beside { conversation: id.clone(), created_at_ms };
+    let attached = async move { knows.attach(&beside, &file, bytes).await };
+    let put = state.engine().carry_through(attached).await?.map_err(unstored)?;
+    let put = put.ok_or_else(|| ApiError::not_found(format!("conversation `{id}`")))?;
+    let file = put.map_err(|why| ApiError::invalid(format!("`{name}` cannot be looked up: {why}")))?;
     Ok(json(StatusCode::OK, document(file)))
 }
 

@@ -2,9 +2,12 @@
 
 use async_trait::async_trait;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use turnwright_core::ContextPlace;
 use turnwright_engine::StoreError;
-use turnwright_engine::knowledge::{CollectionSize, FoundPiece, IndexedFile, KnowledgeIndex, Piece, PieceId};
+use turnwright_engine::knowledge::{
+    BESIDE, Beside, CollectionSize, FoundPiece, IndexedFile, KnowledgeIndex, Piece, PieceId, collection_beside,
+};
 
 use super::read::rows_at_most;
 use super::words::{any_of, stems, vector};
@@ -23,6 +26,9 @@ const MOST_REMOVED: usize = 100;
 const CLAIM: &str = "INSERT INTO knowledge (name, holder, until_ms) VALUES ($1, $2, $4)
     ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms
     WHERE knowledge.holder = excluded.holder OR knowledge.until_ms <= $3";
+/// What is beside a conversation that was deleted does not come back.
+const CLAIM_KNOWN: &str = "UPDATE knowledge SET holder = $2, until_ms = $4
+    WHERE name = $1 AND (holder = $2 OR until_ms <= $3)";
 /// Told to people alone: counts all that there is.
 const SIZES: &str = "SELECT name,
     (SELECT count(*) FROM knowledge_file WHERE knowledge_file.knowledge = knowledge.key AND skipped IS NULL),
@@ -36,6 +42,14 @@ const HAS_FILES: &str = "SELECT 1 FROM knowledge_file WHERE knowledge = (SELECT 
 const FILES: &str = "SELECT path, bytes, modified_ns, hash, skipped FROM knowledge_file
     WHERE knowledge = (SELECT key FROM knowledge WHERE name = $1) ORDER BY path";
 const PUT: &str = "SELECT put_pieces($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+/// The same where the conversation is there; the lock keeps it until the document is put, and `forget_conversation` waits.
+const PUT_BESIDE: &str = "WITH that AS MATERIALIZED (SELECT 1 FROM conversation
+        WHERE id = $15 AND created_at_ms = $16 FOR KEY SHARE)
+    SELECT put_pieces($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) FROM that";
+/// Nobody holds it: each document beside a conversation is put by itself.
+const MAKE_BESIDE: &str = "INSERT INTO knowledge (name, holder, until_ms)
+    SELECT $1, '', 0 FROM conversation WHERE id = $2 AND created_at_ms = $3 FOR KEY SHARE
+    ON CONFLICT (name) DO NOTHING";
 const MOVE: &str = "SELECT move_file($1, $2, $3, $4, $5, $6, $7)";
 const REMOVE: &str = "SELECT forget_files($1, $2)";
 const REMOVE_ALL: &str = "SELECT forget_knowledge(key) FROM knowledge WHERE name = $1";
@@ -85,10 +99,19 @@ struct Columns {
     bytes: usize,
 }
 
+/// Where a document is put.
+#[derive(Debug, Clone, Copy)]
+enum Shelf<'a> {
+    Collection(&'a str),
+    Beside(&'a Beside),
+}
+
 /// What became of a part of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stored {
     Once,
+    /// There is not where to put it.
+    Nowhere,
     /// The connection broke, and it was sent again: the document is written from its beginning then.
     MaybeTwice,
 }
@@ -114,7 +137,7 @@ impl Columns {
 impl PostgresStore {
     async fn put_part(
         &self,
-        name: &str,
+        to: Shelf<'_>,
         file: &IndexedFile,
         columns: &Columns,
         is_first: bool,
@@ -122,53 +145,75 @@ impl PostgresStore {
     ) -> Result<Stored, StoreError> {
         let hash = if is_last { file.hash.as_str() } else { "" };
         let (path, bytes, skipped) = (clean(&file.path), integer(file.bytes), file.skipped.as_deref().map(clean));
-        let answer = self
-            .pool
-            .ask(
-                PUT,
-                &[
-                    &name,
-                    &path,
-                    &bytes,
-                    &file.modified_ns,
-                    &hash,
-                    &skipped,
-                    &is_first,
-                    &columns.units,
-                    &columns.firsts,
-                    &columns.lasts,
-                    &columns.headings,
-                    &columns.texts,
-                    &columns.lengths,
-                    &columns.stems,
-                ],
-            )
-            .await?;
+        let name = match to {
+            Shelf::Collection(name) => name.to_owned(),
+            Shelf::Beside(beside) => collection_beside(&beside.conversation),
+        };
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![
+            &name,
+            &path,
+            &bytes,
+            &file.modified_ns,
+            &hash,
+            &skipped,
+            &is_first,
+            &columns.units,
+            &columns.firsts,
+            &columns.lasts,
+            &columns.headings,
+            &columns.texts,
+            &columns.lengths,
+            &columns.stems,
+        ];
+        let answer = match to {
+            Shelf::Collection(_) => self.pool.ask(PUT, &values).await?,
+            Shelf::Beside(beside) => {
+                let (id, created) = (beside.conversation.as_str(), integer(beside.created_at_ms));
+                values.extend([&id as &(dyn ToSql + Sync), &created]);
+                self.pool.ask(PUT_BESIDE, &values).await?
+            }
+        };
+        if answer.count == 0 {
+            return Ok(Stored::Nowhere);
+        }
         // The first part begins with nothing, whatever was there.
         Ok(if answer.is_resent && !is_first { Stored::MaybeTwice } else { Stored::Once })
     }
 
-    /// All parts, one after the other, until one may be there twice.
-    async fn put_parts(&self, name: &str, file: &IndexedFile, pieces: &[Piece]) -> Result<Stored, StoreError> {
+    /// All parts, one after the other, until one may be there twice or has no place.
+    async fn put_parts(&self, to: Shelf<'_>, file: &IndexedFile, pieces: &[Piece]) -> Result<Stored, StoreError> {
         let mut columns = Columns::default();
         let mut is_first = true;
         for piece in pieces {
             if columns.bytes >= PART_BYTES {
-                if self.put_part(name, file, &columns, is_first, false).await? == Stored::MaybeTwice {
-                    return Ok(Stored::MaybeTwice);
+                let stored = self.put_part(to, file, &columns, is_first, false).await?;
+                if stored != Stored::Once {
+                    return Ok(stored);
                 }
                 (columns, is_first) = (Columns::default(), false);
             }
             columns.push(&file.path, piece);
         }
-        self.put_part(name, file, &columns, is_first, true).await
+        self.put_part(to, file, &columns, is_first, true).await
+    }
+
+    /// Whether there was where to put it.
+    async fn put_whole(&self, to: Shelf<'_>, file: &IndexedFile, pieces: &[Piece]) -> Result<bool, StoreError> {
+        loop {
+            match self.put_parts(to, file, pieces).await? {
+                Stored::Once => return Ok(true),
+                Stored::Nowhere => return Ok(false),
+                Stored::MaybeTwice => {}
+            }
+        }
     }
 }
 
 #[async_trait]
 impl KnowledgeIndex for PostgresStore {
     async fn claim(&self, collection: &str, holder: &str, now_ms: u64, until_ms: u64) -> Result<bool, StoreError> {
-        let answer = self.pool.ask(CLAIM, &[&collection, &holder, &integer(now_ms), &integer(until_ms)]).await?;
+        let claim = if collection.starts_with(BESIDE) { CLAIM_KNOWN } else { CLAIM };
+        let answer = self.pool.ask(claim, &[&collection, &holder, &integer(now_ms), &integer(until_ms)]).await?;
         Ok(answer.count > 0)
     }
 
@@ -199,13 +244,18 @@ impl KnowledgeIndex for PostgresStore {
     }
 
     async fn put(&self, collection: &str, file: IndexedFile, pieces: Vec<Piece>) -> Result<(), StoreError> {
-        while self.put_parts(collection, &file, &pieces).await? == Stored::MaybeTwice {}
-        Ok(())
+        self.put_whole(Shelf::Collection(collection), &file, &pieces).await.map(drop)
+    }
+
+    async fn put_beside(&self, beside: &Beside, file: IndexedFile, pieces: Vec<Piece>) -> Result<bool, StoreError> {
+        let (id, created) = (beside.conversation.as_str(), integer(beside.created_at_ms));
+        self.pool.ask(MAKE_BESIDE, &[&collection_beside(&beside.conversation), &id, &created]).await?;
+        self.put_whole(Shelf::Beside(beside), &file, &pieces).await
     }
 
     async fn moved(&self, collection: &str, from: &str, file: IndexedFile) -> Result<(), StoreError> {
         let (path, bytes, skipped) = (clean(&file.path), integer(file.bytes), file.skipped.as_deref().map(clean));
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
+        let values: [&(dyn ToSql + Sync); 7] =
             [&collection, &clean(from), &path, &bytes, &file.modified_ns, &file.hash, &skipped];
         self.pool.ask(MOVE, &values).await.map(drop)
     }

@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use turnwright_core::{ContextPlace, ConversationId};
 use turnwright_engine::StoreError;
-use turnwright_engine::knowledge::{CollectionSize, FoundPiece, IndexedFile, KnowledgeIndex, Piece, PieceId};
+use turnwright_engine::knowledge::{
+    BESIDE, Beside, CollectionSize, FoundPiece, IndexedFile, KnowledgeIndex, Piece, PieceId, collection_beside,
+};
 
 use super::SqliteStore;
 use super::readers::Unread;
@@ -37,11 +39,18 @@ const PIECE_BITS: u32 = 40;
 #[derive(Debug)]
 pub(super) enum Change {
     Claim { name: String, holder: String, now_ms: u64, until_ms: u64, is_taken: Arc<AtomicBool> },
-    Put { name: String, file: IndexedFile, pieces: Vec<Piece>, part: Part },
+    Put { to: Shelf, file: IndexedFile, pieces: Vec<Piece>, part: Part, is_put: Arc<AtomicBool> },
     Moved { name: String, from: String, file: IndexedFile },
     Remove { name: String, paths: Vec<String> },
     RemoveCollection { name: String },
     Vectors { name: String, model: String, vectors: Vec<(PieceId, Vec<f32>)> },
+}
+
+/// Where a document is put.
+#[derive(Debug, Clone)]
+pub(super) enum Shelf {
+    Collection(String),
+    Beside(Beside),
 }
 
 /// Which part of a document is put.
@@ -73,12 +82,19 @@ impl Change {
         match self {
             Self::Claim { name, holder, now_ms, until_ms, is_taken } => {
                 let row = (name, holder, integer(*now_ms), integer(*until_ms));
-                let changed = connection.prepare_cached(sql::CLAIM_KNOWLEDGE)?.execute(row)?;
+                // What is beside a conversation that was deleted does not come back.
+                let claim = if name.starts_with(BESIDE) { sql::CLAIM_KNOWN_KNOWLEDGE } else { sql::CLAIM_KNOWLEDGE };
+                let changed = connection.prepare_cached(claim)?.execute(row)?;
                 is_taken.store(changed > 0, Ordering::Relaxed);
             }
-            Self::Put { name, file, pieces, part } => {
-                if let Some(found) = find(name)? {
+            Self::Put { to, file, pieces, part, is_put } => {
+                let found = match to {
+                    Shelf::Collection(name) => find(name)?,
+                    Shelf::Beside(beside) => collection_of(connection, beside)?,
+                };
+                if let Some(found) = found {
                     put(connection, &found, file, pieces, *part)?;
+                    is_put.store(true, Ordering::Relaxed);
                 }
             }
             Self::Moved { name, from, file } => {
@@ -125,6 +141,17 @@ fn collection(connection: &Connection, name: &str) -> rusqlite::Result<Option<Co
     let mut statement = connection.prepare_cached(sql::KNOWLEDGE)?;
     let row = |row: &Row<'_>| Ok(Collection { key: row.get(0)?, next_piece: row.get(1)?, model: row.get(2)? });
     statement.query_row((name,), row).optional()
+}
+
+/// The collection beside a conversation, made where it is lacking; `None` where that conversation is gone.
+fn collection_of(connection: &Connection, beside: &Beside) -> rusqlite::Result<Option<Collection>> {
+    let that = (beside.conversation.as_str(), integer(beside.created_at_ms));
+    if !connection.prepare_cached(sql::IS_THAT_CONVERSATION)?.exists(that)? {
+        return Ok(None);
+    }
+    let name = collection_beside(&beside.conversation);
+    connection.prepare_cached(sql::MAKE_KNOWLEDGE_BESIDE)?.execute((&name,))?;
+    collection(connection, &name)
 }
 
 fn file_key(connection: &Connection, collection: i64, path: &str) -> rusqlite::Result<Option<i64>> {
@@ -182,7 +209,7 @@ fn remove_collection(connection: &Connection, key: i64) -> rusqlite::Result<()> 
 
 /// A conversation is deleted: what was attached to it goes.
 pub(super) fn forget_conversation(connection: &Connection, id: &ConversationId) -> rusqlite::Result<()> {
-    match collection(connection, &format!("conversation/{id}"))? {
+    match collection(connection, &collection_beside(id))? {
         Some(found) => remove_collection(connection, found.key),
         None => Ok(()),
     }
@@ -212,6 +239,22 @@ fn parts(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
 impl SqliteStore {
     async fn change(&self, change: Change) -> Result<(), StoreError> {
         self.writer.write(Write::Knowledge(change)).await
+    }
+
+    /// All parts, one after the other; whether there was where to put them.
+    async fn put_parts(&self, to: Shelf, file: IndexedFile, pieces: Vec<Piece>) -> Result<bool, StoreError> {
+        let parts = parts(pieces);
+        let last = parts.len().saturating_sub(1);
+        for (index, pieces) in parts.into_iter().enumerate() {
+            let is_put = Arc::new(AtomicBool::new(false));
+            let (to, file, told) = (to.clone(), file.clone(), is_put.clone());
+            let part = Part { is_first: index == 0, is_last: index == last };
+            self.change(Change::Put { to, file, pieces, part, is_put: told }).await?;
+            if !is_put.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -251,14 +294,11 @@ impl KnowledgeIndex for SqliteStore {
     }
 
     async fn put(&self, collection: &str, file: IndexedFile, pieces: Vec<Piece>) -> Result<(), StoreError> {
-        let parts = parts(pieces);
-        let last = parts.len().saturating_sub(1);
-        for (index, pieces) in parts.into_iter().enumerate() {
-            let (name, file) = (collection.to_owned(), file.clone());
-            let part = Part { is_first: index == 0, is_last: index == last };
-            self.change(Change::Put { name, file, pieces, part }).await?;
-        }
-        Ok(())
+        self.put_parts(Shelf::Collection(collection.to_owned()), file, pieces).await.map(drop)
+    }
+
+    async fn put_beside(&self, beside: &Beside, file: IndexedFile, pieces: Vec<Piece>) -> Result<bool, StoreError> {
+        self.put_parts(Shelf::Beside(beside.clone()), file, pieces).await
     }
 
     async fn moved(&self, collection: &str, from: &str, file: IndexedFile) -> Result<(), StoreError> {

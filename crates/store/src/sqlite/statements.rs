@@ -176,6 +176,11 @@ statements! {
     CLAIM_KNOWLEDGE = "INSERT INTO knowledge (name, holder, until_ms) VALUES (?1, ?2, ?4)
         ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms
         WHERE holder = excluded.holder OR until_ms <= ?3";
+    CLAIM_KNOWN_KNOWLEDGE = "UPDATE knowledge SET holder = ?2, until_ms = ?4
+        WHERE name = ?1 AND (holder = ?2 OR until_ms <= ?3)";
+    /// Nobody holds it: each document beside a conversation is put by itself.
+    MAKE_KNOWLEDGE_BESIDE = "INSERT OR IGNORE INTO knowledge (name, holder, until_ms) VALUES (?1, '', 0)";
+    IS_THAT_CONVERSATION = "SELECT 1 FROM conversation WHERE id = ?1 AND created_at_ms = ?2";
     KNOWLEDGE = "SELECT key, next_piece, model FROM knowledge WHERE name = ?1";
     /// Told to people alone: counts all that there is.
     KNOWLEDGE_SIZES = "SELECT name,

@@ -2,7 +2,7 @@
 
 use turnwright_core::{ContextPlace, UserId};
 use turnwright_engine::ConversationRecord;
-use turnwright_engine::knowledge::{IndexedFile, Piece};
+use turnwright_engine::knowledge::{Beside, IndexedFile, Piece};
 use turnwright_store::Storage;
 
 use super::Full;
@@ -129,13 +129,24 @@ pub(crate) async fn what_is_beside_a_conversation_goes_with_it(full: &dyn Full) 
         created_at_ms: 1,
         updated_at_ms: 1,
     };
-    store.create(record).await.unwrap();
-    for collection in ["conversation/c", "conversation/cc"] {
-        claim(store, collection).await;
-        store.put(collection, file("x.md", "1"), vec![piece(1, "words")]).await.unwrap();
-    }
-    store.delete(&"c".parse().unwrap()).await.unwrap();
-    let left: Vec<String> = store.sizes().await.unwrap().into_iter().map(|size| size.collection).collect();
-    assert_eq!(left, ["conversation/cc"]);
+    store.create(record.clone()).await.unwrap();
+    store.create(ConversationRecord { id: "cc".parse().unwrap(), ..record.clone() }).await.unwrap();
+    let of = |id: &str, created_at_ms| Beside { conversation: id.parse().unwrap(), created_at_ms };
+    let words = || (file("x.md", "1"), vec![piece(1, "words")]);
+    let put = async |beside: &Beside| store.put_beside(beside, words().0, words().1).await.unwrap();
+    assert!(put(&of("c", 1)).await && put(&of("cc", 1)).await);
+    let id = "c".parse().unwrap();
+    store.delete(&id).await.unwrap();
+    let left = async || -> Vec<String> { store.sizes().await.unwrap().into_iter().map(|size| size.collection).collect() };
+    assert_eq!(left().await, ["conversation/cc"]);
     assert_eq!(found(store, &["conversation/c"], "words").await, [""; 0]);
+    // What comes after it is not kept, nor is it beside the next one of its name.
+    assert!(!put(&of("c", 1)).await && !claim(store, "conversation/c").await);
+    store.put("conversation/c", words().0, words().1).await.unwrap();
+    assert_eq!(left().await, ["conversation/cc"]);
+    store.create(ConversationRecord { created_at_ms: 2, ..record }).await.unwrap();
+    assert!(!put(&of("c", 1)).await);
+    assert_eq!(left().await, ["conversation/cc"]);
+    assert!(put(&of("c", 2)).await && claim(store, "conversation/c").await);
+    assert_eq!(found(store, &["conversation/c"], "words").await, ["x.md: lines 1-2"]);
 }
