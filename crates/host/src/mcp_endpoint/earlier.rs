@@ -1,9 +1,10 @@
 //! Calls that a client asked for before and was never told the result of, as the store has them: its process ended in the
 //! middle, or a person was asked meanwhile. So no restart makes the same call run twice unnoticed.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lru::LruCache;
 use turnwright_core::{
     ContentBlock, Control, ConversationId, DriverId, Entry, Journal, QuestionReason, StoredEntry, TurnId, TurnStatus,
 };
@@ -11,7 +12,7 @@ use turnwright_core::{
 use super::caller;
 
 /// How many conversations are known to have no such call.
-const MAX_QUIET: usize = 1_024;
+const MAX_QUIET: NonZeroUsize = NonZeroUsize::new(1_024).unwrap();
 
 /// A call whose client may not know its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,8 +98,14 @@ pub(super) fn questions(journal: &Journal, turn: TurnId) -> usize {
 }
 
 /// Conversations in which there was no such call when they last changed, by when that was.
-#[derive(Debug, Default)]
-pub(super) struct Quiet(Mutex<HashMap<ConversationId, u64>>);
+#[derive(Debug)]
+pub(super) struct Quiet(Mutex<LruCache<ConversationId, u64>>);
+
+impl Default for Quiet {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(MAX_QUIET)))
+    }
+}
 
 impl Quiet {
     pub(super) fn is(&self, conversation: &ConversationId, updated_at_ms: u64) -> bool {
@@ -106,14 +113,10 @@ impl Quiet {
     }
 
     pub(super) fn note(&self, conversation: ConversationId, updated_at_ms: u64) {
-        let mut quiet = self.lock();
-        if quiet.len() >= MAX_QUIET {
-            quiet.clear();
-        }
-        quiet.insert(conversation, updated_at_ms);
+        self.lock().put(conversation, updated_at_ms);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ConversationId, u64>> {
+    fn lock(&self) -> MutexGuard<'_, LruCache<ConversationId, u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
