@@ -289,6 +289,32 @@ async fn a_database_that_cannot_be_copied_is_left_as_it_is() {
     assert_eq!(found, 2);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_left_of_a_copy_that_was_broken_off_nobody_else_may_read() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    change(&file, BEFORE_USERS);
+    change(
+        &file,
+        "CREATE TABLE large (x); INSERT INTO large
+         WITH RECURSIVE n (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < 500) SELECT hex(zeroblob(500)) FROM n",
+    );
+    let mut bytes = std::fs::read(&file).unwrap();
+    let damaged = bytes.len() - 8 * 4096;
+    bytes[damaged..damaged + 4096].fill(0xff);
+    std::fs::write(&file, bytes).unwrap();
+
+    let said = refusal(&file);
+
+    assert!(said.contains("malformed"), "{said}");
+    let names = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    let part = names.into_iter().find(|name| name.extension().is_some_and(|extension| extension == "part")).unwrap();
+    assert_eq!(std::fs::metadata(part).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
 #[tokio::test]
 async fn a_database_of_a_newer_version_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();

@@ -162,6 +162,8 @@ fn keep_copy(file: &Path, lock_wait: Duration) -> Result<(), StoreError> {
     let target = part.to_str().ok_or_else(|| StoreError::Unusable {
         reason: format!("the copy `{}` cannot be made: its path is not UTF-8", copy.display()),
     })?;
+    // Nobody else may read it while it is written, nor what is left of it where that is broken off.
+    open::create_private(&part);
     let reader = open::for_reading(file, lock_wait).map_err(|error| failure::of(file, &error))?;
     reader.execute("VACUUM INTO ?1", (target,)).map_err(|error| failure::of(&copy, &error))?;
     let permissions = std::fs::metadata(file).map_err(fails)?.permissions();

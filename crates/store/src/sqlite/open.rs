@@ -120,7 +120,7 @@ pub(super) fn for_reading(database: &Path, lock_wait: Duration) -> rusqlite::Res
 
 /// Makes the file where there is none, empty and for its owner alone; SQLite gives what lies beside it the same rights. One that
 /// is there is left as it is and not opened: see [`Places::prepare`]. What stands in the way SQLite says.
-fn create_private(file: &Path) {
+pub(super) fn create_private(file: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
