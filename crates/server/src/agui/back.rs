@@ -82,7 +82,8 @@ fn since(
         }
     }
     let history = prompt::history(journal);
-    let mut rest = spoken;
+    let names: Vec<(&str, &[ContentBlock])> = spoken.iter().flat_map(names_of).collect();
+    let mut rest = names.as_slice();
     let messages = history.iter().flat_map(|message| match message {
         PromptMessage::User { seq, message } => {
             let name = name_of(&message.content, &mut rest).unwrap_or_else(|| MessageId(*seq).to_string());
@@ -146,26 +147,51 @@ pub(crate) fn ran_here<'a>(journal: &Journal, mut results: impl Iterator<Item = 
 /// nothing of its place, so it is the only one that was said, or has our name.
 pub(crate) fn says_again(journal: &Journal, spoken: &[Spoken], results: &[String]) -> bool {
     let said = said_before(journal);
-    let (Some(newest), Some((at, content))) = (spoken.last(), said.first()) else { return false };
-    let is_of_newest_turn = journal.turn().is_some_and(|turn| turn.id().0 <= *at);
-    let is_there = |(page, (_, said)): (&Spoken, &(Seq, &[ContentBlock]))| text_of(&page.content) == text_of(said);
-    let are_same = newest.content == *content && spoken.len() <= said.len() && spoken.iter().rev().zip(&said).all(is_there);
-    let has_place = spoken.len() > 1 || said.len() == 1 || newest.id == MessageId(*at).to_string();
+    let (Some(newest), Some(last)) = (spoken.last(), said.first()) else { return false };
+    let is_of_newest_turn = journal.turn().is_some_and(|turn| turn.id().0 <= last.at);
+    let is_there = |(page, said): (&Spoken, &SaidBefore<'_>)| text_of(&page.content) == text_of(&said.all);
+    let is_all = newest.content == last.all;
+    let older = spoken.iter().rev().zip(&said).skip(1);
+    let are_same = (is_all || newest.content == last.last) && spoken.len() <= said.len() && older.clone().all(is_there);
+    let has_place = spoken.len() > 1 || (said.len() == 1 && is_all) || newest.id == MessageId(last.at).to_string();
     is_of_newest_turn && are_same && has_place && ran_here(journal, results.iter().map(String::as_str))
 }
 
-/// What people said, the newest first. What a page said without an answer to it is in what it said next.
-fn said_before(journal: &Journal) -> Vec<(Seq, &[ContentBlock])> {
-    let mut said: Vec<(Seq, &[ContentBlock])> = Vec::new();
+/// What people said in a row, without an answer in between.
+#[derive(Debug)]
+struct SaidBefore<'a> {
+    at: Seq,
+    last: &'a [ContentBlock],
+    all: Vec<ContentBlock>,
+}
+
+/// What people said, the newest first. What a page said without an answer to it may be in what it said next.
+fn said_before(journal: &Journal) -> Vec<SaidBefore<'_>> {
+    let mut said: Vec<SaidBefore<'_>> = Vec::new();
+    let mut goes_on = false;
     for stored in journal.entries().iter().rev() {
-        let Entry::User(message) = &*stored.entry else { continue };
+        let message = match &*stored.entry {
+            Entry::User(message) if !journal.is_hidden(MessageId(stored.seq)) => message,
+            Entry::Assistant(_) => {
+                goes_on = false;
+                continue;
+            }
+            _ => continue,
+        };
         let content = message.content.as_slice();
-        let is_in_next = said.last().is_some_and(|(_, next)| next.len() > content.len() && next.starts_with(content));
-        if !is_in_next && !journal.is_hidden(MessageId(stored.seq)) {
-            said.push((stored.seq, content));
+        match said.last_mut() {
+            Some(next) if next.all.len() > content.len() && next.all.starts_with(content) => {}
+            Some(next) if goes_on => drop(next.all.splice(..0, content.iter().cloned())),
+            _ => said.push(SaidBefore { at: stored.seq, last: content, all: content.to_vec() }),
         }
+        goes_on = true;
     }
     said
+}
+
+/// Whether a text is what people said last: the last message, or all that is not answered.
+pub(crate) fn is_said_last(journal: &Journal, text: &str) -> bool {
+    said_before(journal).first().is_some_and(|newest| text_of(newest.last) == text || text_of(&newest.all) == text)
 }
 
 /// Whether the newest turn failed.
@@ -177,13 +203,19 @@ fn is_retry(entry: &Entry) -> bool {
     matches!(entry, Entry::Control(Control::Retried { .. }))
 }
 
+/// What the page calls what was said in a row: each message of it, and all of it, as which it may be stored.
+fn names_of(spoken: &Spoken) -> impl Iterator<Item = (&str, &[ContentBlock])> {
+    let each = spoken.messages.iter().map(|(id, content)| (id.as_str(), content.as_slice()));
+    each.chain((spoken.messages.len() > 1).then_some((spoken.id.as_str(), spoken.content.as_slice())))
+}
+
 /// What the page calls a message, where it has it among those that come next.
-fn name_of(content: &[ContentBlock], rest: &mut &[Spoken]) -> Option<String> {
+fn name_of(content: &[ContentBlock], rest: &mut &[(&str, &[ContentBlock])]) -> Option<String> {
     let text = text_of(content);
-    let at = rest.iter().position(|spoken| text_of(&spoken.content) == text)?;
-    let found = rest.get(at)?;
+    let at = rest.iter().position(|(_, content)| text_of(content) == text)?;
+    let (id, _) = rest.get(at)?;
     *rest = rest.get(at.saturating_add(1)..).unwrap_or_default();
-    Some(found.id.clone()).filter(|id| !id.is_empty())
+    Some((*id).to_owned()).filter(|id| !id.is_empty())
 }
 
 fn said(id: &str, content: &[ContentBlock]) -> Value {

@@ -94,6 +94,15 @@ pub(crate) struct Spoken {
     /// What the page calls the last message of it.
     pub(crate) id: String,
     pub(crate) content: Vec<ContentBlock>,
+    /// Its messages, each with what the page calls it.
+    pub(crate) messages: Vec<(String, Vec<ContentBlock>)>,
+}
+
+impl Spoken {
+    /// Its last message.
+    pub(crate) fn last(&self) -> &[ContentBlock] {
+        self.messages.last().map_or(&self.content, |(_, content)| content)
+    }
 }
 
 impl RunInput {
@@ -123,10 +132,14 @@ impl RunInput {
                     let id = message.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
                     match spoken.last_mut().filter(|_| goes_on) {
                         Some(last) => {
-                            last.id = id;
-                            last.content.extend(content);
+                            last.id.clone_from(&id);
+                            last.content.extend(content.iter().cloned());
+                            last.messages.push((id, content));
                         }
-                        None => spoken.push(Spoken { id, content }),
+                        None => {
+                            let messages = vec![(id.clone(), content.clone())];
+                            spoken.push(Spoken { id, content, messages });
+                        }
                     }
                     goes_on = true;
                 }

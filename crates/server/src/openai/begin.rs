@@ -17,9 +17,9 @@ use turnwright_engine::{
 use turnwright_host::import;
 
 use super::again::{Again, Came, taken_up};
-use super::decided::{decided_before, decision};
+use super::decided::{decided_before, decides_in_one, decision};
 use super::given::{self, GivenBefore, given, goes_on};
-use super::history::{History, Item, Said, mark};
+use super::history::{History, Item, Said, mark, unanswered};
 use super::ids;
 use super::known::Fingerprint;
 use super::recalled;
@@ -94,7 +94,11 @@ pub(crate) fn about_named(error: ApiError, headers: &HeaderMap) -> ApiError {
 }
 
 /// Stores what the request says and starts, or goes on with, its turn.
-pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
+pub(crate) async fn begin(state: &ServerState, mut ask: Ask) -> Result<Begun, ApiError> {
+    if let Some(conversation) = &ask.conversation {
+        let history = &mut ask.history;
+        where_there(state.engine().look(conversation, |journal| history.skip_unanswered(&unanswered(journal))).await)?;
+    }
     let mut users = ask.history.users();
     if is_blank(&users) {
         // No model takes it.
@@ -115,6 +119,7 @@ pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiErr
 }
 
 async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>) -> Result<Begun, ApiError> {
+    decides_in_one(&ask)?;
     let mut history = state.known().fingerprint(state.engine().user());
     mark(&mut history, &ask.history.before);
     let before = history.clone();

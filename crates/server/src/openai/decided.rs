@@ -2,6 +2,10 @@
 
 use turnwright_core::{ApprovalId, Decision, Entry, Journal, QuestionReason};
 
+use super::begin::Ask;
+use super::ids;
+use crate::error::ApiError;
+
 /// Whether a call about which a person was asked this may run, where that is decided.
 pub(super) fn decided_before(journal: &Journal, asked: ApprovalId) -> Option<bool> {
     let (mut decided, mut was_asked) = (0_u32, false);
@@ -27,4 +31,20 @@ pub(super) fn decision(journal: &Journal, asked: ApprovalId) -> Option<&Decision
         _ => None,
     });
     decisions.zip(1_u32..).find(|(_, number)| *number == asked.number).map(|(decision, _)| decision)
+}
+
+/// Refuses decisions about calls of two conversations, and of another one than the request goes on with: a name that is taken for one of
+/// the wrong conversation could let another call run.
+pub(super) fn decides_in_one(ask: &Ask) -> Result<(), ApiError> {
+    let previous = ask.previous.as_deref().and_then(|previous| ids::read_answer("resp_", previous));
+    let mut conversation = previous.map(|(conversation, _)| conversation).or_else(|| ask.conversation.clone());
+    for (place, request, ..) in ask.history.approvals() {
+        let Some(held) = ids::read_request(request).and_then(|(_, held)| held) else { continue };
+        if let Some(other) = conversation.as_ref().filter(|other| **other != held) {
+            let what = format!("`{request}` waits in another conversation than `{other}`, which the request is about");
+            return Err(ApiError::invalid(what).about(format!("input[{place}].approval_request_id")));
+        }
+        conversation = Some(held);
+    }
+    Ok(())
 }

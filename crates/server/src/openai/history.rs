@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use turnwright_core::{ContentBlock, EmbeddedResource, text_of};
+use turnwright_core::{ContentBlock, EmbeddedResource, Entry, Journal, MessageId, text_of};
 use turnwright_engine::artifacts::is_artifact_id;
 use turnwright_engine::qualified;
 
@@ -59,6 +59,8 @@ pub(crate) struct History {
     pub(crate) fresh: Vec<Item>,
     /// The place of each of those in the request.
     pub(crate) places: Vec<usize>,
+    /// How many of the messages of people at the end were said before and are not answered yet.
+    pub(crate) unanswered: usize,
     /// The first result, by its place in the request, whose call no answer before it holds.
     pub(crate) lone: Option<(usize, String)>,
 }
@@ -87,10 +89,9 @@ impl History {
         history
     }
 
-    /// All that people say at the end.
+    /// All that people say at the end, without what was said before.
     pub(crate) fn users(&self) -> Vec<ContentBlock> {
-        let from = self.first_user();
-        let said = self.fresh.iter().skip(from).filter_map(|item| match &item.said {
+        let said = self.fresh.iter().skip(self.first_new()).filter_map(|item| match &item.said {
             Said::User(content) => Some(content.clone()),
             Said::System(_)
             | Said::Answer { .. }
@@ -104,7 +105,7 @@ impl History {
 
     /// Where a part of that stands in the request, of Chat Completions.
     pub(crate) fn place_of(&self, mut part: usize) -> Option<String> {
-        for (item, at) in self.fresh.iter().zip(&self.places).skip(self.first_user()) {
+        for (item, at) in self.fresh.iter().zip(&self.places).skip(self.first_new()) {
             let Said::User(content) = &item.said else { continue };
             if part < content.len() {
                 return Some(format!("messages[{at}].content[{part}]"));
@@ -117,6 +118,26 @@ impl History {
     /// What comes before that.
     pub(crate) fn before_users(&self) -> impl Iterator<Item = &Item> {
         self.before.iter().chain(self.fresh.iter().take(self.first_user()))
+    }
+
+    /// Finds what people said before and have not been answered, which clients say again with what they say next: these messages, the
+    /// oldest first, are at the end of the journal. The last message is always new.
+    pub(crate) fn skip_unanswered(&mut self, said: &[&[ContentBlock]]) {
+        let again = self.fresh.iter().skip(self.first_user()).map(|item| match &item.said {
+            Said::User(content) => Some(content.as_slice()),
+            _ => None,
+        });
+        let again: Vec<_> = again.collect();
+        let most = again.len().saturating_sub(1).min(said.len());
+        let is_it = |count: &usize| {
+            let newest = said.iter().skip(said.len().saturating_sub(*count));
+            again.iter().zip(newest).all(|(again, said)| *again == Some(*said))
+        };
+        self.unanswered = (1..=most).rev().find(is_it).unwrap_or_default();
+    }
+
+    fn first_new(&self) -> usize {
+        self.first_user().saturating_add(self.unanswered)
     }
 
     fn first_user(&self) -> usize {
@@ -151,6 +172,20 @@ impl History {
             | Said::Echo => None,
         })
     }
+}
+
+/// What people said since the newest answer, the oldest first.
+pub(crate) fn unanswered(journal: &Journal) -> Vec<&[ContentBlock]> {
+    let newest = journal.entries().iter().rev();
+    let since = newest.take_while(|stored| !matches!(&*stored.entry, Entry::Assistant(_)));
+    let mut said: Vec<&[ContentBlock]> = since
+        .filter_map(|stored| match &*stored.entry {
+            Entry::User(message) if !journal.is_hidden(MessageId(stored.seq)) => Some(message.content.as_slice()),
+            _ => None,
+        })
+        .collect();
+    said.reverse();
+    said
 }
 
 fn lone(items: &[Item]) -> Option<(usize, String)> {

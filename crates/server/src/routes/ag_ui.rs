@@ -10,12 +10,12 @@ use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 use turnwright_core::{
-    AnswerAction, ApprovalId, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId, TurnStatus,
-    Verdict, text_of,
+    AnswerAction, ApprovalId, CallId, ContentBlock, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId,
+    TurnStatus, Verdict, text_of,
 };
-use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom};
+use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom, shown_name};
 
-use crate::agui::back::{Back, back, has_failed, newest_retry, ran_here, retried, retry_of, says_again};
+use crate::agui::back::{Back, back, has_failed, is_said_last, newest_retry, ran_here, retried, retry_of, says_again};
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{Resume, RunInput, Spoken, Status};
 use crate::error::ApiError;
@@ -191,7 +191,8 @@ async fn said_again(state: &ServerState, conversation: &ConversationId, input: &
     let look = |journal: &Journal| {
         let newest = journal.turn().filter(|turn| turn.id() == sent.turn_id);
         let is_answered = newest.is_some_and(|turn| turn.ended() == Some(&TurnStatus::Completed));
-        is_answered && says(journal, sent.message_id, &spoken.content)
+        let is_it = |content: &[ContentBlock]| says(journal, sent.message_id, content);
+        is_answered && (is_it(&spoken.content) || is_it(spoken.last()))
     };
     let is_it = state.engine().look(conversation, look).await?;
     Ok(is_it.then(|| Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() }))
@@ -262,7 +263,7 @@ async fn says_more(state: &ServerState, conversation: &ConversationId, input: &R
             Entry::User(message) => Some(text_of(&message.content)),
             _ => None,
         });
-        newest.is_none_or(|newest| newest != said)
+        newest.is_none_or(|newest| newest != said) && !is_said_last(journal, &said)
     };
     Ok(!said.is_empty() && state.engine().look(conversation, is_new).await?)
 }
@@ -326,7 +327,7 @@ async fn resume(
     let waiting = waiting.iter().filter(|call| call.reason != QuestionReason::ClientTool);
     let open: Vec<(ApprovalId, QuestionReason)> = waiting.map(|call| (call.approval, call.reason)).collect();
     let questions: Vec<ElicitationId> = engine.questions(conversation).await?.iter().map(|question| question.id).collect();
-    let read: Vec<Asked> = answers.iter().map(|answer| asked(answer, &open)).collect::<Result<_, _>>()?;
+    let read: Vec<Asked> = answers.iter().map(|answer| asked(conversation, answer, &open)).collect::<Result<_, _>>()?;
     let calls: Vec<CallId> = read
         .iter()
         .map(|answer| match answer {
@@ -379,9 +380,15 @@ async fn resume(
     part.ok_or_else(|| refuse("no such interrupt was open".to_owned()))
 }
 
-fn asked(answer: &Resume, open: &[(ApprovalId, QuestionReason)]) -> Result<Asked, ApiError> {
-    let unknown = || ApiError::invalid(format!("there is no interrupt `{}`", answer.interrupt_id));
-    let field = |key: &str| answer.payload.as_ref().and_then(|payload| payload.get(key));
+/// What an answer says; refused where it is of another conversation, or does not fit what was asked for.
+fn asked(conversation: &ConversationId, answer: &Resume, open: &[(ApprovalId, QuestionReason)]) -> Result<Asked, ApiError> {
+    let unknown = || ApiError::invalid(format!("there is no interrupt `{}` in this thread", answer.interrupt_id));
+    let given = answer.payload.as_ref().filter(|payload| !payload.is_null());
+    let wrong = |what: String| ApiError::invalid(format!("the payload for `{}` {what}", answer.interrupt_id));
+    if let Some(other) = given.filter(|payload| !payload.is_object()) {
+        return Err(wrong(format!("is {}, it must be an object", shown_name(&other.to_string()))));
+    }
+    let field = |key: &str| given.and_then(|payload| payload.get(key)).filter(|field| !field.is_null());
     if let Ok(question) = answer.interrupt_id.parse::<ElicitationId>() {
         let declines =
             answer.metadata.as_ref().and_then(|data| data.get("turnwright")?.get("action")?.as_str()) == Some("decline");
@@ -395,8 +402,18 @@ fn asked(answer: &Resume, open: &[(ApprovalId, QuestionReason)]) -> Result<Asked
         };
         return Ok(Asked::Question(question, reply));
     }
-    let (asked, _) = ids::read_request(&answer.interrupt_id).ok_or_else(unknown)?;
-    let is_approved = answer.status == Status::Resolved && field("approved").and_then(Value::as_bool).unwrap_or(false);
+    let (asked, held) = ids::read_request(&answer.interrupt_id).ok_or_else(unknown)?;
+    if held.is_some_and(|held| held != *conversation) {
+        return Err(unknown());
+    }
+    let is_approved = match (answer.status, field("approved")) {
+        (Status::Cancelled, _) => false,
+        (Status::Resolved, Some(Value::Bool(approved))) => *approved,
+        (Status::Resolved, other) => {
+            let got = other.map_or_else(|| "is missing".to_owned(), |other| format!("is {}", shown_name(&other.to_string())));
+            return Err(wrong(format!("says nothing: `approved` {got}, it must be true or false")));
+        }
+    };
     let is_unknown = open.iter().any(|(waits, reason)| *waits == asked && *reason == QuestionReason::UnknownOutcome);
     let verdict = match (is_unknown, is_approved) {
         (false, true) => Verdict::Allow,
@@ -404,8 +421,18 @@ fn asked(answer: &Resume, open: &[(ApprovalId, QuestionReason)]) -> Result<Asked
         (true, true) => Verdict::RunAgain,
         (true, false) => Verdict::Skip,
     };
-    let arguments = field("editedArgs").filter(|edited| is_approved && edited.is_object()).map(Value::to_string);
-    let reason = field("reason").and_then(Value::as_str).map(str::to_owned);
+    let arguments = match field("editedArgs").filter(|_| is_approved) {
+        None => None,
+        Some(Value::Object(edited)) => Some(Value::Object(edited.clone()).to_string()),
+        Some(other) => {
+            return Err(wrong(format!("has {} as `editedArgs`, it must be an object", shown_name(&other.to_string()))));
+        }
+    };
+    let reason = match field("reason") {
+        None => None,
+        Some(Value::String(reason)) => Some(reason.clone()),
+        Some(other) => return Err(wrong(format!("has {} as `reason`, it must be a text", shown_name(&other.to_string())))),
+    };
     Ok(Asked::Call(asked, Choice { verdict, arguments, reason }))
 }
 

@@ -328,7 +328,7 @@ async fn a_run_of_ag_ui_that_failed_is_tried_again_where_another_one_failed_befo
     let more = json!([said("go")[0], {"id": "u2", "role": "user", "content": "more"}]);
     assert_eq!(server.run(body("r2", &more)).await.last().unwrap()["type"], "RUN_ERROR");
     assert_eq!(assembled(&server.run(body("r3", &more)).await)[0]["content"], "Gone.");
-    assert_eq!(server.said().await, ["go", "go\nmore"]);
+    assert_eq!(server.said().await, ["go", "more"]);
 }
 
 #[tokio::test]
@@ -389,4 +389,62 @@ async fn runs_of_ag_ui_that_try_again_at_once_are_told_one_answer() {
         assert_eq!(assembled(&events)[0]["content"], "Better.", "{events:?}");
     }
     assert_eq!(server.said().await, ["go"]);
+}
+
+#[tokio::test]
+async fn an_answer_of_ag_ui_that_does_not_fit_or_is_of_another_thread_decides_nothing() {
+    let calls = || Answer::whole([call(0, "lab__touch", "{}")]);
+    let server = server([calls(), calls(), Answer::whole([text("Touched.")])]);
+    let mut other = body("r1", &said("Touch!"));
+    other["threadId"] = json!("c2");
+    let of = |told: &[Value]| told.last().unwrap()["outcome"]["interrupts"][0]["id"].clone();
+    let elsewhere = of(&server.run(other).await);
+    let asked = of(&server.run(body("r1", &said("Touch!"))).await);
+    let answer = |run: &str, interrupt: &Value, payload: Value| {
+        let mut answer = body(run, &json!([]));
+        answer["resume"] = json!([{"interruptId": interrupt, "status": "resolved", "payload": payload}]);
+        answer
+    };
+    let refused = server.run(answer("r2", &elsewhere, json!({"approved": true}))).await;
+    let message = refused[0]["message"].as_str().unwrap();
+    assert!(message.contains(elsewhere.as_str().unwrap()) && message.contains("in this thread"), "{message}");
+    for (payload, said) in [
+        (Value::Null, "`approved` is missing"),
+        (json!({}), "`approved` is missing"),
+        (json!({"approve": true}), "`approved` is missing"),
+        (json!({"approved": "yes"}), "`approved` is \"yes\", it must be true or false"),
+        (json!({"approved": 1}), "`approved` is 1"),
+        (json!([true]), "is [true], it must be an object"),
+        (json!({"approved": true, "editedArgs": "{\"at\":2}"}), "as `editedArgs`, it must be an object"),
+        (json!({"approved": true, "editedArgs": 5}), "has 5 as `editedArgs`"),
+        (json!({"approved": false, "reason": 5}), "has 5 as `reason`, it must be a text"),
+    ] {
+        let refused = server.run(answer("r2", &asked, payload.clone())).await;
+        assert_eq!(kinds(&refused), ["RUN_ERROR"], "{payload}");
+        assert!(refused[0]["message"].as_str().unwrap().contains(said), "{payload}: {refused:?}");
+    }
+    assert_eq!(server.source.effects().len(), 0);
+    let resumed = server.run(answer("r2", &asked, json!({"approved": true, "editedArgs": null, "reason": null}))).await;
+    assert_eq!(resumed.last().unwrap()["outcome"]["type"], "success");
+    assert_eq!(server.source.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_page_of_ag_ui_that_goes_on_after_a_turn_without_an_answer_says_what_is_new_alone() {
+    let fails = || Answer::of([]).failing(refusal());
+    let server = server([fails(), fails(), Answer::whole([text("Three.")])]);
+    let user = |id: &str, text: &str| json!({"id": id, "role": "user", "content": text});
+    let all = [user("u1", "one"), user("u2", "two"), user("u3", "three")];
+    for count in 1..=3 {
+        // What is lost on its way comes again.
+        for run in ["a", "b"] {
+            let told = server.run(body(&format!("r{count}{run}"), &json!(all[..count]))).await;
+            if count < 3 {
+                assert_eq!(told.last().unwrap()["type"], "RUN_ERROR", "{told:?}");
+                break;
+            }
+            assert_eq!(told.last().unwrap()["outcome"]["type"], "success", "{told:?}");
+        }
+    }
+    assert_eq!(server.said().await, ["one", "two", "three"]);
 }

@@ -145,3 +145,23 @@ async fn a_message_that_says_nothing_is_refused_as_that() {
         assert_eq!(refused(&response, "is empty"), about("invalid_request", "input"), "{input}");
     }
 }
+
+#[tokio::test]
+async fn decisions_about_two_conversations_decide_nothing() {
+    let asks = || Answer::whole([call(0, "lab__touch", "{}"), call(1, "lab__touch", "{}")]);
+    let server = server([asks(), asks()]);
+    let [one, other] =
+        [server.respond(&json!({"input": "1"})).await.json(), server.respond(&json!({"input": "2"})).await.json()];
+    let answer = |of: &Value, at: usize, approve: bool| json!({"type": "mcp_approval_response", "approval_request_id": of["output"][at]["id"], "approve": approve});
+    let mixed = json!({"input": [answer(&one, 0, true), answer(&other, 1, false)]});
+    let beside = json!({"previous_response_id": other["id"], "input": [answer(&one, 0, true), user("and more")]});
+    let named = json!({"conversation": other["conversation"], "input": [answer(&one, 0, true)]});
+    for (body, param) in [(mixed, 1), (beside, 0), (named, 0)] {
+        let refused = server.respond(&body).await;
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        let error = refused.json()["error"].clone();
+        assert!(error["message"].as_str().unwrap().contains("waits in another conversation"), "{error}");
+        assert_eq!(error["param"], format!("input[{param}].approval_request_id"));
+    }
+    assert_eq!(server.source.effects().len(), 0);
+}
