@@ -47,6 +47,7 @@ pub struct DecisionRequest {
     pub remember: Option<Remember>,
     /// Why, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 10_000)]
     pub reason: Option<String>,
 }
 

@@ -77,8 +77,10 @@ pub struct Rule {
 #[serde(deny_unknown_fields)]
 pub struct RuleRequest {
     /// A glob over qualified tool names.
+    #[schema(max_length = 4096)]
     pub tool: String,
-    /// What must hold of arguments.
+    /// What must hold of up to 64 arguments: of each a glob of up to 4,096 bytes, or an object whose `one_of`, `below` and `program` have up to
+    /// 1,000 values. All names, folders and values are up to 262,144 bytes as JSON.
     #[serde(default)]
     pub when: BTreeMap<String, Value>,
     /// What happens to the calls that match.
@@ -100,8 +102,10 @@ pub struct Remember {
     pub scope: RuleScope,
     /// A glob over tools, the call's own where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
     pub tool: Option<String>,
-    /// What must hold of arguments; what is proposed for the call where neither this nor `tool` is given.
+    /// What must hold of arguments; what is proposed for the call where neither this nor `tool` is given. As
+    /// large as that of a rule which is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<BTreeMap<String, Value>>,
 }

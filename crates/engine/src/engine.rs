@@ -19,7 +19,6 @@ use crate::catalog::Catalogs;
 use crate::follow::Follower;
 use crate::inner::{Choices, Inner};
 use crate::live::Live;
-use crate::nodes::News;
 use crate::nodes::cluster::Cluster;
 use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
@@ -339,6 +338,14 @@ impl Engine {
         self.inner.whole(async move { Ok(work.await) }).await
     }
 
+    /// The same for what nobody waits for.
+    pub fn carry_out(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // Where everything ends, so does this.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.inner.tasks.spawn(tracing::Instrument::in_current_span(work));
+        }
+    }
+
     /// Creates a conversation.
     ///
     /// # Errors
@@ -382,24 +389,6 @@ impl Engine {
     /// The user's conversations, the one with the newest entry first, from behind `after`, at most `limit`.
     pub async fn conversations(&self, after: Option<&Place>, limit: usize) -> Result<Vec<Conversation>, EngineError> {
         self.inner.store.conversations(Page { owner: &self.user, after, limit }).await?.into_iter().map(conversation).collect()
-    }
-
-    /// Deletes a conversation with its journal. A turn that is open is stopped with its tools.
-    ///
-    /// # Errors
-    /// [`EngineError::NotFound`].
-    pub async fn delete(&self, id: &ConversationId) -> Result<(), EngineError> {
-        self.conversation(id).await?;
-        let (inner, id) = (self.inner.clone(), id.clone());
-        let delete = async move {
-            inner.store.delete(&id).await?;
-            inner.forget(&id);
-            if inner.nodes().is_shared() {
-                inner.nodes().tell(News::Appended { conversation: id, seq: None }).await;
-            }
-            Ok(())
-        };
-        self.inner.whole(delete).await
     }
 
     /// The journal as it is now. Cheap: entries are shared.

@@ -72,7 +72,7 @@ pub use engine::{
 };
 pub use error::EngineError;
 pub use event::Event;
-pub use limits::{Limits, MAX_TITLE_CHARS, OverLimit};
+pub use limits::{Limits, MAX_REASON_CHARS, MAX_TITLE_CHARS, OverLimit};
 pub use locks::{Lock, Locks};
 pub use names::qualified;
 pub use nodes::{Alone, Nodes};

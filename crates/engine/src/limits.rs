@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use turnwright_core::{ContentBlock, UserId};
+use turnwright_core::{CallId, ContentBlock, UserId};
 
 use crate::engine::Engine;
 use crate::inner::Inner;
-use crate::{EngineError, Full, KeptBy, SettingsOverlay, SideRecord, Slot, StoreError, weight};
+use crate::{Choice, EngineError, Full, KeptBy, SettingsOverlay, SideRecord, Slot, StoreError, weight};
 
 /// What an engine takes; nothing is limited by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,14 @@ pub enum OverLimit {
         /// The limit.
         most: usize,
     },
+    /// The reason of a decision is too long.
+    #[error("the reason is {characters} characters long, the limit is {most}")]
+    Reason {
+        /// How long it is.
+        characters: usize,
+        /// The limit.
+        most: usize,
+    },
     /// A message has too many attachments.
     #[error("the message has {count} attachments, the limit is {most} (`[server.limits] attachments`)")]
     Attachments {
@@ -103,6 +111,19 @@ impl From<Full> for OverLimit {
 
 /// The longest title, in characters.
 pub const MAX_TITLE_CHARS: usize = 1_000;
+
+/// The longest reason of a decision, in characters.
+pub const MAX_REASON_CHARS: usize = 10_000;
+
+/// Whether what is decided is taken.
+pub(crate) fn admit_choices(choices: &[(CallId, Choice)]) -> Result<(), OverLimit> {
+    let reasons = choices.iter().filter_map(|(_, choice)| choice.reason.as_deref());
+    let longest = reasons.map(|reason| reason.chars().count()).max().unwrap_or(0);
+    if longest > MAX_REASON_CHARS {
+        return Err(OverLimit::Reason { characters: longest, most: MAX_REASON_CHARS });
+    }
+    Ok(())
+}
 
 impl Limits {
     /// Whether this title and these settings are taken.
@@ -281,6 +302,18 @@ mod tests {
             let refused = limits.admit_chosen(None, &chosen);
             assert!(matches!(refused, Err(OverLimit::Settings { most: 60, .. })), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn the_reason_of_a_decision_is_measured_in_characters() {
+        let reason = "é".repeat(MAX_REASON_CHARS);
+        let choices = |reason: String| {
+            let verdict = turnwright_core::Verdict::Deny;
+            [("call_1_0".parse().unwrap(), Choice { verdict, arguments: None, reason: Some(reason) })]
+        };
+        assert_eq!(admit_choices(&choices(reason.clone())), Ok(()));
+        let over = admit_choices(&choices(reason + "x")).unwrap_err();
+        assert_eq!(over.to_string(), "the reason is 10001 characters long, the limit is 10000");
     }
 
     #[test]

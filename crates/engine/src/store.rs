@@ -42,6 +42,12 @@ pub trait Store: Send + Sync + Debug {
     /// [`StoreError::Gone`], where there is none.
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError>;
 
+    /// The same where its title and settings still are `of`.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`], where there is none; [`StoreError::Changed`], where they are others.
+    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError>;
+
     /// Appends entries and writes side records, all or nothing. Durable when it returns.
     ///
     /// # Errors

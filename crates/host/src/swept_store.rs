@@ -78,6 +78,10 @@ impl Store for SweptStore {
         self.store.delete(id).await
     }
 
+    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError> {
+        self.store.delete_unchanged(id, of).await
+    }
+
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
         self.store.append(append).await
     }

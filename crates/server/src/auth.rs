@@ -7,6 +7,7 @@
 mod accounts;
 mod caller;
 mod cookie;
+mod first_admin;
 mod needs;
 mod origin;
 
@@ -24,6 +25,7 @@ use accounts::{NotKnown, known};
 pub(crate) use accounts::{begin_session, open_session};
 pub(crate) use caller::{Caller, How};
 pub(crate) use cookie::Cookies;
+pub use first_admin::first_link;
 use needs::{Need, need};
 pub(crate) use origin::same_origin;
 

@@ -227,6 +227,7 @@ fn limit_status(over: OverLimit) -> (StatusCode, &'static str) {
         OverLimit::UserTurns { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_user_turns"),
         OverLimit::Settings { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "settings_too_large"),
         OverLimit::Title { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "title_too_long"),
+        OverLimit::Reason { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "reason_too_long"),
         OverLimit::Message { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "message_too_large"),
         OverLimit::Attachments { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "too_many_attachments"),
         OverLimit::Attachment { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "attachment_too_large"),

@@ -3,6 +3,8 @@
 use std::str::FromStr;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, header};
@@ -154,8 +156,7 @@ pub(crate) struct PageQuery {
     /// How many things a page holds at most, 1 to 100; 100 where absent.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 100)]
     limit: Option<String>,
-    /// The `next_cursor` of the page before, as it came. What is in the order of time or of names goes on behind it, whatever became of
-    /// what it was made from.
+    /// The `next_cursor` of the page before, as it came. The list goes on behind it, whatever became of what it was made from.
     #[serde(alias = "after")]
     #[param(min_length = 1)]
     pub(crate) cursor: Option<String>,
@@ -176,48 +177,39 @@ impl PageQuery {
         })
     }
 
-    /// The page that is asked for of a list that is there as a whole. A cursor names the last thing of the page before.
+    /// The page that is asked for of the list with this name, which is there as a whole, in the order of `place`s. It goes on behind
+    /// the last place of the page before, whether or not what was there is there still.
+    ///
+    /// Each place is that of one thing, and stays that for as long as the thing is what it is.
     ///
     /// # Errors
-    /// 400 where the cursor names nothing in the list.
-    pub(crate) fn part<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> String) -> Result<List<T>, ApiError> {
+    /// 400 where the limit is none, or the cursor is none that a page of this list gave.
+    pub(crate) fn part<T>(&self, list: &str, mut all: Vec<T>, place: impl Fn(&T) -> String) -> Result<List<T>, ApiError> {
         let limit = self.limit()?;
         if let Some(cursor) = &self.cursor {
-            let Some(at) = all.iter().position(|one| name(one) == *cursor) else {
-                let shown: String = cursor.chars().take(80).collect();
-                return Err(ApiError::bad_request(
-                    "invalid_cursor",
-                    format!("{shown:?} is not in this list any more; begin anew"),
-                ));
-            };
-            all.drain(..=at);
+            let after = numbered(&place_of(list, cursor).ok_or_else(|| unknown_cursor(cursor))?);
+            all.retain(|one| numbered(&place(one)) > after);
         }
+        all.sort_by_cached_key(|one| numbered(&place(one)));
         all.truncate(limit.saturating_add(1));
-        Ok(List::page(all, limit, name))
-    }
-
-    /// The same of a list from which things go at any time: it is in the order of its names, and goes on behind a name
-    /// whether or not that is there still. A cursor has a check of the name before it: the list cannot tell whether it ever had
-    /// it.
-    ///
-    /// # Errors
-    /// 400 where the limit is none, or the cursor is none that a page gave.
-    pub(crate) fn part_in_order<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> String) -> Result<List<T>, ApiError> {
-        let limit = self.limit()?;
-        if let Some(cursor) = &self.cursor {
-            let named = cursor.split_once('.').map(|(_, name)| name).filter(|name| checked(name) == *cursor);
-            let after = numbered(named.ok_or_else(|| unknown_cursor(cursor))?);
-            all.retain(|one| numbered(&name(one)) > after);
-        }
-        all.sort_by_cached_key(|one| numbered(&name(one)));
-        all.truncate(limit.saturating_add(1));
-        Ok(List::page(all, limit, |one| checked(&name(one))))
+        Ok(List::page(all, limit, |one| cursor(list, &place(one))))
     }
 }
 
-/// A name as a cursor that is known for one of ours.
-fn checked(name: &str) -> String {
-    format!("{}.{name}", hash(&name))
+/// A place in a list as a cursor, with a check of both before it: the list cannot tell whether it ever had what was there.
+fn cursor(list: &str, place: &str) -> String {
+    format!("{}.{}", hash(&(list, place)), URL_SAFE_NO_PAD.encode(place))
+}
+
+/// The place that a cursor of this list is.
+fn place_of(list: &str, text: &str) -> Option<String> {
+    let place = String::from_utf8(URL_SAFE_NO_PAD.decode(text.split_once('.')?.1).ok()?).ok()?;
+    (cursor(list, &place) == text).then_some(place)
+}
+
+/// A number as a part of places that come in falling order.
+pub(crate) fn falling(number: u64) -> u64 {
+    u64::MAX - number
 }
 
 /// A name with its numbers as such, so that the tenth comes after the second.
@@ -237,7 +229,7 @@ fn numbered(name: &str) -> Vec<(u64, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PageQuery, numbered};
+    use super::{PageQuery, falling, numbered};
 
     fn query(limit: &str, cursor: Option<&str>) -> PageQuery {
         PageQuery { limit: Some(limit.to_owned()), cursor: cursor.map(str::to_owned), q: None }
@@ -253,17 +245,32 @@ mod tests {
     #[test]
     fn a_list_that_changes_goes_on_behind_what_is_gone() {
         let name = |name: &&str| (*name).to_owned();
-        let first = query("2", None).part_in_order(vec!["a3", "a1", "a20"], name).unwrap();
+        let first = query("2", None).part("letters", vec!["a3", "a1", "a20"], name).unwrap();
         assert_eq!((first.data, first.has_more), (vec!["a1", "a3"], true));
         let cursor = first.next_cursor.unwrap();
-        let next = query("2", Some(&cursor)).part_in_order(vec!["a20", "a1"], name).unwrap();
+        let next = query("2", Some(&cursor)).part("letters", vec!["a20", "a1"], name).unwrap();
         assert_eq!((next.data, next.next_cursor, next.has_more), (vec!["a20"], None, false));
-        for bogus in ["", "bogus", "a3", ".a3", &cursor.replace("a3", "a4"), &format!("{cursor}0")] {
-            let refused = query("2", Some(bogus)).part_in_order(vec!["a20", "a1"], name).unwrap_err();
-            assert_eq!((refused.status().as_u16(), refused.code()), (400, "invalid_cursor"), "{bogus}");
+        let (check, _) = cursor.split_once('.').unwrap();
+        let bogus = ["", "bogus", "a3", ".a3", &cursor.replace('.', ""), &format!("{check}.YTQ"), &format!("{cursor}0")];
+        for (list, bogus) in bogus.map(|bogus| ("letters", bogus)).into_iter().chain([("others", &*cursor)]) {
+            let refused = query("2", Some(bogus)).part(list, vec!["a20", "a1"], name).unwrap_err();
+            assert_eq!((refused.status().as_u16(), refused.code()), (400, "invalid_cursor"), "{list} {bogus}");
         }
-        assert!(query("2", Some("a3")).part(vec!["a20", "a1"], name).is_err());
-        let next = query("1", Some("a20")).part(vec!["a20", "a1", "a7"], name).unwrap();
-        assert_eq!((next.data, next.next_cursor.as_deref(), next.has_more), (vec!["a1"], Some("a1"), true));
+    }
+
+    #[test]
+    fn a_cursor_stands_in_an_address_as_it_is_whatever_the_place_holds() {
+        let place = |place: &&str| (*place).to_owned();
+        let first = query("1", None).part("users", vec!["a &/#é 1", "b"], place).unwrap();
+        let cursor = first.next_cursor.unwrap();
+        assert!(cursor.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)), "{cursor}");
+        assert_eq!(query("1", Some(&cursor)).part("users", vec!["a &/#é 1", "b"], place).unwrap().data, ["b"]);
+    }
+
+    #[test]
+    fn falling_numbers_come_from_the_greatest_to_the_least() {
+        let mut places = [7, 0, u64::MAX, 10].map(|number| (format!("{}_x", falling(number)), number));
+        places.sort_by_key(|(place, _)| numbered(place));
+        assert_eq!(places.map(|(_, number)| number), [u64::MAX, 10, 7, 0]);
     }
 }

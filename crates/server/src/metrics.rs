@@ -2,7 +2,8 @@
 //!
 //! Counted as it happens: turns, model calls and tool calls by being the engine's [`Observer`], requests by [`mod@requests`].
 //! Looked at when asked: what runs at that moment, and the process itself. No label holds anything that a client, a model or a
-//! tool can choose freely without a bound: past [`MAX_NAMES`] different ones all others are `other`.
+//! tool can choose freely without a bound: past [`MAX_NAMES`] different ones all others are `other`. A model that nobody
+//! configured takes no place before it has answered: clients name models, also such as there are not.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use turnwright_engine::nodes::Condition;
-use turnwright_engine::{Engine, Fact, Observer};
+use turnwright_engine::{Engine, Fact, ModelEnd, Observer};
 
 mod process;
 pub(crate) mod requests;
@@ -161,6 +162,7 @@ impl Metrics {
 
     /// Everything, as text.
     pub(crate) fn told(&self, engine: &Engine) -> String {
+        self.expect(engine);
         let load = engine.workload();
         let set = |gauge: &Gauge, count: usize| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         set(&self.0.driven_turns, load.driven_turns);
@@ -182,6 +184,24 @@ impl Metrics {
 
     pub(crate) fn requests(&self) -> &requests::Counted {
         &self.0.requests
+    }
+
+    /// The models that are asked where a request names none are told by their names, whatever else was asked for, and whether or
+    /// not they answer.
+    pub(crate) fn expect(&self, engine: &Engine) {
+        let model = engine.defaults().model.clone();
+        let fallback = engine.providers().fallback(&model);
+        let mut names = self.0.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.models.extend(fallback.iter().chain([&model]).map(|model| model.model().to_owned()));
+    }
+
+    /// The model's name; `other` where too many were seen, or where it is one that only a client has named yet.
+    fn model(&self, name: &str, has_answered: bool) -> String {
+        if has_answered {
+            return self.bounded(|names| &mut names.models, name);
+        }
+        let names = self.0.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.models.contains(name) { name.to_owned() } else { "other".to_owned() }
     }
 
     /// The name, or `other` where too many of its kind were seen.
@@ -239,7 +259,7 @@ impl Observer for Metrics {
             }
             Fact::ModelCalled { provider, model, end, duration, first_content, usage } => {
                 let provider = self.bounded(|names| &mut names.providers, provider);
-                let model = self.bounded(|names| &mut names.models, model);
+                let model = self.model(model, *end == ModelEnd::Complete || first_content.is_some());
                 let labels = ModelLabels { provider: provider.clone(), model: model.clone() };
                 let outcome = end.as_str();
                 let ended = ModelEndLabels { provider: provider.clone(), model: model.clone(), outcome };
@@ -291,5 +311,12 @@ mod tests {
         assert!((0..MAX_NAMES).all(|number| tool(number) != "other"));
         assert_eq!((tool(MAX_NAMES).as_str(), tool(0).as_str()), ("other", "tool_0"));
         assert_eq!(metrics.bounded(|names| &mut names.models, "large"), "large");
+    }
+
+    #[test]
+    fn a_model_that_never_answered_takes_no_place() {
+        let metrics = Metrics::new();
+        assert!((0..MAX_NAMES).all(|number| metrics.model(&format!("made_up_{number}"), false) == "other"));
+        assert_eq!((metrics.model("large", true), metrics.model("large", false)), ("large".into(), "large".into()));
     }
 }

@@ -152,10 +152,10 @@ async fn carried_out(
     let answer = match make.await {
         Ok(answer) => answer,
         Err(error) => {
-            if made_nothing(&error)
+            if may_come_again(&error, *keeps)
                 && let Err(unkept) = documents.remove_document(kind, key).await
             {
-                tracing::warn!(error = %unkept, "a request that made nothing cannot be sent again with its key");
+                tracing::warn!(error = %unkept, "a request that failed cannot be sent again with its key");
             }
             return Err(error);
         }
@@ -174,9 +174,14 @@ async fn carried_out(
     Ok(answer)
 }
 
-/// Whether a request that failed so has surely made nothing: then it may be sent again with its key.
-fn made_nothing(error: &ApiError) -> bool {
-    error.status().is_client_error() || matches!(error.code(), "too_many_turns" | "shutting_down")
+/// Whether a request that failed so may be sent again with its key. Whatever fails does so before anything is made: what a tool does is
+/// an answer, and the rest is made by one write. Where the store fails, whether that write came through may be known to nobody. Then
+/// it is there already if it comes again, or there as it was; only of a secret there would be a second one.
+fn may_come_again(error: &ApiError, keeps: Keeps) -> bool {
+    match keeps {
+        Keeps::Answer => true,
+        Keeps::Secret(_) => error.code() != "store_unusable",
+    }
 }
 
 fn under_way(since_ms: u64) -> ApiError {
@@ -212,5 +217,26 @@ impl Remembered {
             let detail = format!("{} was made by this request before and is not kept: it was shown once", self.made);
             ApiError::new(StatusCode::CONFLICT, "already_made", detail)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_failed_may_come_again_unless_there_could_be_two_secrets() {
+        let secret = Keeps::Secret(|_| String::new());
+        let unusable = || StoreError::Unusable { reason: "gone".to_owned() }.into();
+        let table: [(ApiError, Keeps, bool); 5] = [
+            (ApiError::invalid("no"), secret, true),
+            (EngineError::ShuttingDown.into(), secret, true),
+            (StoreError::TooManyTurns.into(), Keeps::Answer, true),
+            (unusable(), Keeps::Answer, true),
+            (unusable(), secret, false),
+        ];
+        for (error, keeps, expected) in table {
+            assert_eq!(may_come_again(&error, keeps), expected, "{} {keeps:?}", error.code());
+        }
     }
 }

@@ -293,6 +293,7 @@ impl ServerState {
     /// With what was counted before the server began; the engine's observer.
     #[must_use]
     pub fn with_metrics(self, metrics: Metrics) -> Self {
+        metrics.expect(&self.engine);
         let _ = self.shared.metrics.set(metrics);
         self
     }

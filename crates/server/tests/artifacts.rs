@@ -5,11 +5,14 @@
     reason = "a test fails by panicking, also in the helpers that clippy does not know as tests"
 )]
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -17,6 +20,7 @@ use turnwright_core::{ContentBlock, Entry};
 use turnwright_engine::Limits;
 use turnwright_host::{Environment, Host, Needs, Overrides, config};
 use turnwright_server::{ServerOptions, ServerState, router};
+use turnwright_testkit::MemoryArtifacts;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
@@ -62,6 +66,13 @@ async fn server_with(options: ServerOptions) -> Server {
         .with_artifacts(host.artifacts().clone())
         .with_search(host.texts().clone());
     Server { router: router(state), host, _folder: folder }
+}
+
+/// The same with its files in memory.
+async fn server_over(files: &Arc<MemoryArtifacts>) -> Server {
+    let server = server().await;
+    let state = ServerState::new(server.host.engine().clone(), ServerOptions::default()).with_artifacts(files.clone());
+    Server { router: router(state), ..server }
 }
 
 impl Server {
@@ -147,6 +158,55 @@ async fn a_form_brings_a_file_as_browsers_send_it() {
         (422, "invalid_request".to_owned())
     );
     server.host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_with_two_files_is_refused_and_neither_is_kept() {
+    let files = Arc::new(MemoryArtifacts::default());
+    let server = server_over(&files).await;
+    let field = |name: &str, file: &str| {
+        format!("--x\r\ncontent-disposition: form-data; name=\"{name}\"{file}\r\n\r\nthe words of {name}\r\n")
+    };
+    let headers = [("content-type", "multipart/form-data; boundary=x")];
+    let send = async |form: String| server.ask(Method::POST, "/api/v1/artifacts", &headers, form + "--x--\r\n").await;
+    for second in [field("file", ""), field("other", "; filename=\"b.txt\"")] {
+        let refused = send(field("file", "; filename=\"a.txt\"") + &second).await;
+        assert_eq!(refused.code(), (422, "invalid_request".to_owned()));
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.starts_with("the form has the files `a.txt` and `"), "{detail}");
+        assert_eq!((files.drafts(), files.files().len()), (0, 0));
+    }
+    // Other fields are nothing to it, wherever they stand.
+    let taken = send(field("note", "") + &field("file", "; filename=\"a.txt\"") + &field("note", "")).await;
+    assert_eq!((taken.status, &taken.json()["name"]), (StatusCode::CREATED, &json!("a.txt")));
+    server.host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_an_upload_whose_client_is_gone_nothing_stays() {
+    let files = Arc::new(MemoryArtifacts::default());
+    let server = server_over(&files).await;
+    let (tell, told) = tokio::sync::oneshot::channel::<()>();
+    let mut tell = Some(tell);
+    let pieces = futures_util::stream::iter(0..3).then(move |place| {
+        // The third comes after the first two are stored, and never ends.
+        let tell = if place == 2 { tell.take() } else { None };
+        async move {
+            if let Some(tell) = tell {
+                tell.send(()).unwrap();
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 300_000]))
+        }
+    });
+    let upload = server.upload("a", "text/plain", Body::from_stream(pieces));
+    tokio::select! {
+        _ = upload => panic!("it never ends"),
+        come = told => come.unwrap(),
+    }
+    // The end of the engine waits for what it has to clear away.
+    server.host.shutdown().await;
+    assert_eq!(files.drafts(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

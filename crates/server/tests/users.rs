@@ -12,6 +12,8 @@ mod belonging;
 mod conditions;
 #[path = "users/doors.rs"]
 mod doors;
+#[path = "users/first_admin.rs"]
+mod first_admin;
 #[path = "users/proxied.rs"]
 mod proxied;
 #[path = "users/repeated.rs"]

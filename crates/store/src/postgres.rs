@@ -223,6 +223,24 @@ impl Store for PostgresStore {
         if was_there || answer.is_resent { Ok(()) } else { Err(StoreError::Gone { conversation: id.clone() }) }
     }
 
+    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError> {
+        let gone = || StoreError::Gone { conversation: id.clone() };
+        if self.conversation(id).await?.is_none() {
+            return Err(gone());
+        }
+        let documents = turnwright_engine::CONVERSATION_DOCUMENTS;
+        let values: link::Values<'_> = &[&id.as_str(), &documents, &of.title, &of.settings];
+        let answer = self.pool.ask(upkeep::FORGET_UNCHANGED, values).await?;
+        if answer.rows.first().map(|row| get(row, 0)).transpose()?.unwrap_or(false) {
+            return Ok(());
+        }
+        match self.conversation(id).await? {
+            Some(_) => Err(StoreError::Changed { conversation: id.clone() }),
+            None if answer.is_resent => Ok(()),
+            None => Err(gone()),
+        }
+    }
+
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
         let times_ms = append.times_ms();
         let Append { conversation, at, entries, at_ms, side } = append;

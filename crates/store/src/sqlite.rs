@@ -119,7 +119,11 @@ impl Store for SqliteStore {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.writer.write(Write::Delete(id.clone())).await
+        self.writer.write(Write::Delete { id: id.clone(), of: None }).await
+    }
+
+    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError> {
+        self.writer.write(Write::Delete { id: id.clone(), of: Some(of.clone()) }).await
     }
 
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {

@@ -47,16 +47,44 @@ pub(crate) struct Phrase {
 
 /// What is looked for where these words were typed: each is a phrase.
 pub(crate) fn phrases(words: &[String]) -> Vec<Phrase> {
-    let phrase = |word: &String| {
-        let spaced = spaced(word);
-        let signs: String =
-            spaced.chars().map(|sign| if sign.is_alphanumeric() || is_mark(sign) { sign } else { ' ' }).collect();
-        let is_word = |part: &&str| part.chars().any(char::is_alphanumeric);
-        let parts: Vec<String> = signs.split_whitespace().filter(is_word).map(str::to_owned).collect();
-        let goes_on = parts.last()?.chars().any(|sign| !runs_together(sign));
-        Some(Phrase { parts, goes_on })
+    words.iter().filter_map(|word| phrase(word)).collect()
+}
+
+fn phrase(word: &str) -> Option<Phrase> {
+    let parts = parts_of(word);
+    let goes_on = parts.last()?.chars().any(|sign| !runs_together(sign));
+    Some(Phrase { parts, goes_on })
+}
+
+/// The words of a text, and its signs of scripts without spaces.
+fn parts_of(text: &str) -> Vec<String> {
+    let spaced = spaced(text);
+    let signs: String = spaced.chars().map(|sign| if sign.is_alphanumeric() || is_mark(sign) { sign } else { ' ' }).collect();
+    let is_word = |part: &&str| part.chars().any(char::is_alphanumeric);
+    signs.split_whitespace().filter(is_word).map(str::to_owned).collect()
+}
+
+/// Whether all words that were typed are in a conversation's title, as they would be found in what was said, or in its name.
+pub(crate) fn is_called(title: Option<&str>, id: &str, words: &[String]) -> bool {
+    let title = plain(title.unwrap_or_default());
+    let (parts, id) = (parts_of(&title), id.to_lowercase());
+    let is_in_title = |word: &str| match phrase(&plain(word)) {
+        Some(phrase) => parts.windows(phrase.parts.len()).any(|found| phrase.is_at(found)),
+        // Signs that are no word are found as they stand.
+        None => title.contains(word),
     };
-    words.iter().filter_map(phrase).collect()
+    words.iter().all(|word| is_in_title(word) || id.contains(word))
+}
+
+impl Phrase {
+    /// Whether these, as many as its own, are it.
+    fn is_at(&self, found: &[String]) -> bool {
+        let last = self.parts.len().saturating_sub(1);
+        let is_one = |(place, (part, found)): (usize, (&String, &String))| {
+            found == part || (self.goes_on && place == last && found.starts_with(part.as_str()))
+        };
+        self.parts.iter().zip(found).enumerate().all(is_one)
+    }
 }
 
 /// The query for these words, as FTS5 writes it. `None` where there is nothing to look up.
@@ -185,6 +213,19 @@ mod tests {
         for (typed, expected) in table {
             assert_eq!(query(&words_of(typed)).as_deref(), expected, "{typed}");
         }
+    }
+
+    #[test]
+    fn a_title_has_a_word_where_one_of_its_own_begins_so() {
+        let has = |title: &str, typed: &str| is_called(Some(title), "conv_7", &words_of(typed));
+        for typed in ["invoice", "INV", "inv résu", "q3-rep", "q3 rep", "2024", "conv_7", "résumé conv", "&"] {
+            assert!(has("Invoices & Résumés: Q3-Report 2024", typed), "{typed}");
+        }
+        for typed in ["voice", "sumes", "port", "q3-repo2", "report-q3", "024", "invoice 7x", "%"] {
+            assert!(!has("Invoices & Résumés: Q3-Report 2024", typed), "{typed}");
+        }
+        assert!(has("新的学习计划", "学习") && !has("新的学习计划", "习学"));
+        assert!(!is_called(None, "c1", &words_of("voice")) && is_called(None, "c1", &words_of("C1")));
     }
 
     #[test]

@@ -132,7 +132,8 @@ fn a_missing_folder_is_named() {
 #[test]
 fn a_folder_in_the_place_of_the_database_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let expected = format!("`{}` is not a file; name the database file", folder.path().display());
+    let shown = folder.path().display();
+    let expected = format!("`{shown}` is a folder; name the database file in it, such as `{shown}/turnwright.db`");
     assert_eq!(refusal(folder.path()), expected);
 }
 

@@ -41,6 +41,11 @@ impl MemoryArtifacts {
         tables.files.values().filter_map(whole).collect()
     }
 
+    /// How many files were begun and are neither finished nor thrown away.
+    pub fn drafts(&self) -> usize {
+        self.lock().files.values().filter(|(artifact, _)| artifact.is_none()).count()
+    }
+
     /// The size of each piece of the finished files, in their order.
     pub fn pieces(&self) -> Vec<usize> {
         self.lock()

@@ -315,6 +315,27 @@ impl Tables {
     }
 }
 
+impl MemoryStore {
+    fn remove(&self, id: &ConversationId, of: Option<&Chosen>) -> Result<(), StoreError> {
+        self.ask(|tables| {
+            let kept = tables.kept(id)?;
+            if of.is_some_and(|of| kept.record.chosen() != *of) {
+                return Err(StoreError::Changed { conversation: id.clone() });
+            }
+            let number = kept.number;
+            tables.open.remove(&number);
+            tables.ledger.forget(number);
+            tables.idempotent.retain(|_, (conversation, _)| conversation != id);
+            tables.conversations.remove(id);
+            let own = format!("{id}/");
+            tables.documents.retain(|(kind, key), _| kind != CONVERSATION_DOCUMENTS || !key.starts_with(&own));
+            Ok(())
+        })?;
+        self.shared.writes.send_modify(|writes| *writes += 1);
+        Ok(())
+    }
+}
+
 #[async_trait]
 impl Store for MemoryStore {
     async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
@@ -347,18 +368,11 @@ impl Store for MemoryStore {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.ask(|tables| {
-            let number = tables.kept(id)?.number;
-            tables.open.remove(&number);
-            tables.ledger.forget(number);
-            tables.idempotent.retain(|_, (conversation, _)| conversation != id);
-            tables.conversations.remove(id);
-            let own = format!("{id}/");
-            tables.documents.retain(|(kind, key), _| kind != CONVERSATION_DOCUMENTS || !key.starts_with(&own));
-            Ok(())
-        })?;
-        self.shared.writes.send_modify(|writes| *writes += 1);
-        Ok(())
+        self.remove(id, None)
+    }
+
+    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError> {
+        self.remove(id, Some(of))
     }
 
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {

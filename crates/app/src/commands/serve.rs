@@ -8,11 +8,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use turnwright_core::UserId;
-use turnwright_engine::StoreError;
-use turnwright_engine::accounts::{CredentialKind, Role};
 use turnwright_host::{Host, Loaded, McpEndpoint, McpServing, Needs, Oidc, Overrides, config};
-use turnwright_server::auth::issue_link;
+use turnwright_server::auth::first_link;
 use turnwright_server::{
     Apps, Auth, Hosts, Metrics, ServerOptions, ServerState, Site, StreamLimits, Tls, TlsError, ToolActivity, router,
 };
@@ -176,16 +173,8 @@ async fn welcome(host: &Host, base: &str) -> Result<(), Failure> {
     if host.is_run_by_a_tool() {
         return Ok(());
     }
-    let accounts = host.accounts();
-    let failed = |error: StoreError| Failure::failed(error.to_string());
-    for admin in accounts.users().await.map_err(failed)?.into_iter().filter(|user| user.role == Role::Admin) {
-        let known = accounts.credentials(&admin.id).await.map_err(failed)?;
-        if admin.identity.is_some() || known.iter().any(|known| known.kind != CredentialKind::Link) {
-            return Ok(());
-        }
-    }
-    if let Some(local) = accounts.user(&UserId::local()).await.map_err(failed)?.filter(|local| local.is_enabled) {
-        let secret = issue_link(accounts, &local, host.engine().clock().now_ms()).await.map_err(failed)?;
+    let link = first_link(host.accounts(), host.engine().clock().now_ms()).await;
+    if let Some(secret) = link.map_err(|error| Failure::failed(error.to_string()))? {
         say("no admin has signed in here yet; whoever opens this within 15 minutes, once, is the admin `local`:");
         say(&format!("{base}/login?code={}", secret.expose()));
     }

@@ -7,6 +7,8 @@ use super::{PredicateText, RuleError, RuleText};
 const MAX_ARGUMENTS: usize = 64;
 const MAX_VALUES: usize = 1_000;
 const MAX_GLOB_BYTES: usize = 4_096;
+/// Of all names, folders and values of a rule together; values as JSON.
+const MAX_BYTES: usize = 256 * 1024;
 /// Of all globs of a rule together.
 const MAX_WILDCARDS: usize = 256;
 
@@ -21,6 +23,15 @@ impl RuleText {
             if count <= limit { Ok(()) } else { Err(error(at, format!("has {count} {what}, limit {limit}"))) }
         };
         within("when".to_owned(), self.when.len(), MAX_ARGUMENTS, "arguments")?;
+        let mut bytes = 0_usize;
+        for (key, predicate) in &self.when {
+            bytes = bytes.saturating_add(key.len());
+            if let PredicateText::Tests(tests) = predicate {
+                bytes = bytes.saturating_add(tests.below.iter().flatten().map(String::len).sum());
+                bytes = bytes.saturating_add(tests.one_of.iter().flatten().map(|value| value.to_string().len()).sum());
+            }
+            within("when".to_owned(), bytes, MAX_BYTES, "bytes")?;
+        }
         let mut globs = vec![("tool".to_owned(), self.tool.as_str())];
         for (key, predicate) in &self.when {
             let tests = match predicate {

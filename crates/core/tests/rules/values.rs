@@ -209,6 +209,14 @@ fn a_rule_that_is_added_is_no_larger_than_is_made_ready_at_once() {
         (rule("*", json!({"c": {"program": names(1_000)}})), None),
         (rule("*", json!({"c": {"program": names(1_001)}})), Some("`when.c.program` has 1001 values, limit 1000")),
         (rule("*", json!({"c": {"one_of": names(1_001)}})), Some("`when.c.one_of` has 1001 values, limit 1000")),
+        (rule("*", json!({"c": {"below": names(1_001)}})), Some("`when.c.below` has 1001 values, limit 1000")),
+        (rule("*", json!({"c": {"one_of": ["x".repeat(262_141)]}})), None),
+        (rule("*", json!({"c": {"one_of": ["x".repeat(262_142)]}})), Some("`when` has 262145 bytes, limit 262144")),
+        (
+            rule("*", json!({"c": {"below": format!("/{}", "x".repeat(262_143))}})),
+            Some("`when` has 262145 bytes, limit 262144"),
+        ),
+        (rule("*", json!({"x".repeat(262_145): "a"})), Some("`when` has 262145 bytes, limit 262144")),
     ] {
         let found = rule.fits().map_err(|error| format!("`{}` {}", error.at, error.reason));
         assert_eq!(found, expected.map_or(Ok(()), |why| Err(why.to_owned())));

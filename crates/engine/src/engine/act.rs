@@ -15,6 +15,7 @@ use super::reach::Bounds;
 use super::{Engine, Remember};
 use crate::driver::Before;
 use crate::inner::Inner;
+use crate::limits::admit_choices;
 use crate::live::{Beside, Live, State};
 use crate::rules::is_rule;
 use crate::{Append, EngineError, Fact, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
@@ -251,6 +252,7 @@ impl Engine {
         idempotency: Option<(String, String)>,
     ) -> Result<Decided, EngineError> {
         self.must_decide().await?;
+        admit_choices(&choices)?;
         let kept = self.to_keep(id, idempotency.clone()).await?;
         if remember.is_some() && !self.inner.rules.are_kept() {
             return Err(EngineError::Invalid { what: "nothing is remembered here".to_owned() });

@@ -1,8 +1,9 @@
-//! Changing what is chosen for a conversation.
+//! Changing what is chosen for a conversation, and deleting it.
 
 use turnwright_core::ConversationId;
 
 use super::{Conversation, ConversationChange, Engine, conversation, not_there, record};
+use crate::nodes::News;
 use crate::{Chosen, EngineError, SettingsOverlay, StoreError};
 
 impl Engine {
@@ -35,6 +36,46 @@ impl Engine {
                 done => return done.map(|()| changed),
             }
         }
+    }
+
+    /// Deletes a conversation with its journal. A turn that is open is stopped with its tools.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn delete(&self, id: &ConversationId) -> Result<(), EngineError> {
+        self.conversation(id).await?;
+        self.remove(id, None).await
+    }
+
+    /// Deletes a conversation as [`Engine::delete`] does, where its title and settings still are those `of` it.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`StoreError::Changed`], where they are others.
+    pub async fn delete_unchanged(&self, of: &Conversation) -> Result<(), EngineError> {
+        let found = self.inner.store.conversation(&of.id).await?.filter(|record| record.owner == self.user);
+        let found = found.ok_or_else(|| not_there(&of.id))?;
+        let chosen = found.chosen();
+        let now = conversation(found)?;
+        if of.title != now.title || of.overlay != now.overlay {
+            return Err(StoreError::Changed { conversation: of.id.clone() }.into());
+        }
+        self.remove(&of.id, Some(chosen)).await
+    }
+
+    async fn remove(&self, id: &ConversationId, of: Option<Chosen>) -> Result<(), EngineError> {
+        let (inner, id) = (self.inner.clone(), id.clone());
+        let delete = async move {
+            match of {
+                Some(of) => inner.store.delete_unchanged(&id, &of).await?,
+                None => inner.store.delete(&id).await?,
+            }
+            inner.forget(&id);
+            if inner.nodes().is_shared() {
+                inner.nodes().tell(News::Appended { conversation: id, seq: None }).await;
+            }
+            Ok(())
+        };
+        self.inner.whole(delete).await
     }
 
     async fn choose(&self, changed: &Conversation, of: Chosen) -> Result<(), EngineError> {

@@ -11,7 +11,7 @@ use super::format::base_path;
 use super::key_path::KeyPath;
 use super::listed::listed;
 use super::root::path_of;
-use super::{Config, Dialect, McpServer, Place, Problem, Profile, fallback};
+use super::{Auth, Config, Dialect, McpServer, Place, Problem, Profile, fallback};
 use crate::Environment;
 
 /// A configuration with the tree that it was made of, where the places are.
@@ -60,6 +60,11 @@ impl Meaning<'_> {
     /// What is said of the server's address goes together.
     pub(crate) fn server(self, problems: &mut Vec<Problem>) {
         let server = &self.config.server;
+        if server.auth == Some(Auth::Local) && server.oidc.is_some() {
+            let text = "`server.auth` is \"local\", where nobody signs in, and [server.oidc] says at whom; it must be \"tokens\" or left \
+                        out beside that, or [server.oidc] left out";
+            problems.push(Problem::new(place_of(self.root, ["server", "auth"]), text));
+        }
         let below = server.public_url.as_deref().map(path_of).unwrap_or_default().trim_end_matches('/');
         if below.is_empty() {
             return;
@@ -366,6 +371,15 @@ impl Meaning<'_> {
                     let (provider, known) = (model.provider(), listed(offers.iter().map(String::as_str)));
                     let text = format!("`{path}` is \"{model}\"; the models of `{provider}` are {known}");
                     problems.push(Problem::new(place.clone(), text));
+                } else if model.provider() == name && is_all(&provider.models, model) {
+                    let text = format!(
+                        "`{path}` is \"{model}\", the one model of `{name}`, which cannot stand in for itself; it must be another \
+                         model, or one of another provider"
+                    );
+                    problems.push(Problem::new(place.clone(), text));
+                } else if self.config.model.as_ref() == Some(model) && provider.fallback.iter().all(|other| other == model) {
+                    let text = format!("`{path}` is \"{model}\", which is `model` too: nothing stands in for that by it");
+                    warnings.push(Problem::new(place.clone(), text));
                 }
             }
             if !told.contains(&name.as_str())
@@ -379,13 +393,18 @@ impl Meaning<'_> {
     }
 }
 
-/// Whether HTTP can carry it.
+/// Whether the models of a provider are this one alone.
+fn is_all(models: &[String], model: &ModelRef) -> bool {
+    matches!(models, [only] if only == model.model())
+}
+
 /// An origin as browsers write it.
 fn without_default_port(origin: &str) -> &str {
     let port = if origin.starts_with("https://") { ":443" } else { ":80" };
     origin.strip_suffix(port).unwrap_or(origin)
 }
 
+/// Whether HTTP can carry it.
 fn is_header_value(text: &str) -> bool {
     !text.chars().any(|c| c.is_ascii_control() && c != '\t')
 }

@@ -7,6 +7,7 @@ use super::key_path::KeyPath;
 use super::{Loaded, Problem, Problems, endpoint};
 use crate::Environment;
 use crate::sources;
+use crate::storage::Place;
 
 impl Loaded {
     /// What it names and what cannot be used as it stands; `None` where all can.
@@ -19,6 +20,14 @@ impl Loaded {
         };
         let mut problems: Vec<Problem> = self.warnings.iter().filter(|warning| hinders(warning)).cloned().collect();
         self.folders(&mut problems);
+        let database = match Place::of(self) {
+            Ok(Place::Sqlite(options)) => options.look().map_err(|error| error.to_string()),
+            Ok(Place::Postgres { .. }) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(why) = database {
+            problems.push(self.problem(&["storage", "database"], format!("the database cannot be used: {why}")));
+        }
         for file in self.mcp_files.iter().filter(|file| file.is_required || file.path.exists()) {
             let told = sources::unusable(&file.path, environment);
             problems.extend(told.into_iter().map(|text| self.problem(&["mcp", "files"], text)));

@@ -55,3 +55,33 @@ fn problems_name_a_file_in_the_working_directory_by_its_short_name_and_any_other
     assert_eq!(place(Environment::new(folder.path())), "turnwright.toml:1");
     assert_eq!(place(Environment::new("/nowhere")), format!("{}:1", path.display()));
 }
+
+#[test]
+fn a_database_that_cannot_be_there_is_told_before_it_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = folder.path().display();
+    let environment = Environment::new(folder.path()).with("XDG_DATA_HOME", folder.path().join("data"));
+    let told = |database: &str| {
+        write(folder.path(), &format!("[storage]\ndatabase = {database:?}\n"));
+        let loaded = open(&environment, &Overrides::default()).unwrap();
+        loaded.unusable(&environment).map(|problems| problems.to_string())
+    };
+    let within = |name: &str| folder.path().join(name).display().to_string();
+    let expected = |why: String| Some(format!("turnwright.toml:2: the database cannot be used: {why}"));
+    let is_folder = format!("`{shown}` is a folder; name the database file in it, such as `{shown}/turnwright.db`");
+    for address in [format!("{shown}"), format!("sqlite:{shown}")] {
+        assert_eq!(told(&address), expected(is_folder.clone()));
+    }
+    let nowhere = format!(
+        "the folder of the database `{}` does not exist; create `{}` or name another file",
+        within("none/a.db"),
+        within("none")
+    );
+    assert_eq!(told(&within("none/a.db")), expected(nowhere));
+    assert_eq!(told(&within("a.db")), None);
+    assert!(told("mysql://h/d").unwrap().contains("name a SQLite file or `postgres://USER:PASSWORD@HOST/DATABASE`"));
+    write(folder.path(), "");
+    let loaded = open(&environment, &Overrides::default()).unwrap();
+    assert_eq!(loaded.unusable(&environment), None);
+    assert!(!folder.path().join("data").exists() && !folder.path().join("a.db").exists());
+}

@@ -281,11 +281,44 @@ fn a_provider_must_be_askable() {
         &["turnwright.toml:6: `providers.b.fallback` leads back to where it began: b → c → b"],
     );
     says(
+        "[providers.a]\ndialect = \"gemini\"\nmodels = [\"m\"]\nfallback = [\"a/m\"]",
+        &[
+            "turnwright.toml:4: `providers.a.fallback[0]` is \"a/m\", the one model of `a`, which cannot stand in for itself; it must be another model, or one of another provider",
+        ],
+    );
+    says(
         "[providers.a]\ndialect = \"gemini\"\nheaders = { \"X Y\" = \"1\" }",
         &[
             "turnwright.toml:3: the name \"X Y\" in [providers.a.headers] is not valid; it must be the name of an HTTP header, such as `X-Title`",
         ],
     );
+}
+
+#[test]
+fn a_model_that_stands_in_for_itself_alone_is_a_warning_where_others_may_be_asked() {
+    let warnings = |list: &str| {
+        let text = format!("model = \"a/m\"\n[providers.a]\ndialect = \"gemini\"\nfallback = [{list}]\n");
+        load_text(&text).unwrap().warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        warnings("\"a/m\""),
+        ["turnwright.toml:4: `providers.a.fallback[0]` is \"a/m\", which is `model` too: nothing stands in for that by it"]
+    );
+    assert_eq!(warnings("\"a/m\", \"a/small\""), Vec::<String>::new());
+}
+
+#[test]
+fn nobody_is_sent_to_an_identity_provider_where_nobody_signs_in() {
+    let oidc = "[server.oidc]\nissuer = \"https://id.example.org\"\nclient_id = \"t\"\nclient_secret = \"s\"\n";
+    says(
+        &format!("[server]\nauth = \"local\"\n{oidc}"),
+        &[
+            "turnwright.toml:2: `server.auth` is \"local\", where nobody signs in, and [server.oidc] says at whom; it must be \"tokens\" or left out beside that, or [server.oidc] left out",
+        ],
+    );
+    for before in ["", "[server]\nauth = \"tokens\"\n"] {
+        assert!(load_text(&format!("{before}{oidc}")).is_ok(), "{before}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use turnwright_engine::accounts::{
 };
 
 use super::caller::Caller;
+use super::first_admin;
 
 /// What every token begins with, so that people and scanners know one when they see it.
 pub const TOKEN_PREFIX: &str = "tw_";
@@ -137,7 +138,7 @@ pub(crate) async fn begin_session(
         CredentialKind::Token => Some(shown.id.clone()),
         CredentialKind::Link => {
             // Of two who use it at once, one gets past this.
-            accounts.remove_credential(&shown.id).await?;
+            first_admin::use_up(accounts, shown).await?;
             None
         }
         CredentialKind::Session => None,
@@ -178,10 +179,19 @@ pub(crate) async fn open_session(accounts: &dyn Accounts, user: &User, now_ms: u
 /// # Errors
 /// As [`issue`].
 pub async fn issue_link(accounts: &Arc<dyn Accounts>, user: &User, now_ms: u64) -> Result<AccountSecret, StoreError> {
+    issue_link_called(accounts, "sign-in link", user, now_ms).await
+}
+
+pub(super) async fn issue_link_called(
+    accounts: &Arc<dyn Accounts>,
+    name: &str,
+    user: &User,
+    now_ms: u64,
+) -> Result<AccountSecret, StoreError> {
     let new = NewCredential {
         user: user.id.clone(),
         kind: CredentialKind::Link,
-        name: "sign-in link".to_owned(),
+        name: name.to_owned(),
         scopes: Scopes::of_role(user.role),
         parent: None,
         expires_at_ms: Some(now_ms.saturating_add(LINK_MS)),

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use axum::extract::multipart::MultipartError;
@@ -15,6 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use turnwright_api as api;
 use turnwright_engine::artifacts::{Artifact, ArtifactHasher, Artifacts, Draft, PIECE_BYTES, Removal, is_artifact_id};
+use turnwright_engine::{Engine, StoreError};
 
 use super::idempotency::key;
 use super::json;
@@ -33,11 +33,11 @@ use crate::timestamp::timestamp;
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct UploadQuery {
-    /// What people call the file, where the body is the file itself.
+    /// What people call the file, where the body is the file itself. Of a longer name the first 200 characters are kept.
     name: Option<String>,
 }
 
-/// A form with a file.
+/// A form with one file.
 #[derive(Debug, utoipa::ToSchema)]
 #[expect(dead_code, reason = "describes what the form holds")]
 pub(super) struct UploadForm {
@@ -46,7 +46,7 @@ pub(super) struct UploadForm {
     file: Vec<u8>,
 }
 
-/// Stores a file, as the body itself or as the field `file` of a form. It is what its bytes say: a PNG, JPEG, GIF or WebP
+/// Stores a file, as the body itself or as the field `file` of a form, which has one. It is what its bytes say: a PNG, JPEG, GIF or WebP
 /// image, a PDF file, or text in UTF-8. The same file with the same name is stored once. What no message names is removed
 /// after a day.
 #[utoipa::path(
@@ -81,7 +81,8 @@ pub(super) async fn upload(
             return Err(too_large(Some(length), most));
         }
         let pieces = paced(body, state.options().body_bytes_per_second).map_err(|error| cut_off(&error));
-        store(&state, key, pieces, (&name, declared.as_deref())).await?
+        let (unfinished, read) = taken(&state, pieces, declared.as_deref()).await?;
+        kept(&state, key, file_name(&name), unfinished, read).await?
     };
     let location = format!("/api/v1/artifacts/{}", stored.get("id").and_then(Value::as_str).unwrap_or_default());
     let mut response = json(StatusCode::CREATED, stored);
@@ -91,67 +92,115 @@ pub(super) async fn upload(
     Ok(response)
 }
 
-/// The file of a form: its first field with the name `file`, or with a file's name.
+/// The one file of a form: its field with the name `file`, or with a file's name.
 async fn from_form(state: &ServerState, key: Option<String>, request: Request) -> Result<Value, ApiError> {
     let wrong = |what: String| ApiError::bad_request("invalid_form", format!("the form is wrong: {what}"));
     let unread = |error: MultipartError| TooSlow::behind(&error).map_or_else(|| wrong(error.body_text()), ApiError::from);
     let mut form = Multipart::from_request(request, &()).await.map_err(|error| wrong(error.body_text()))?;
+    let mut file: Option<(String, Unfinished, Read)> = None;
     while let Some(field) = form.next_field().await.map_err(unread)? {
         if field.name() != Some("file") && field.file_name().is_none() {
             continue;
         }
-        let name = field.file_name().unwrap_or("file").to_owned();
+        let name = file_name(field.file_name().unwrap_or("file"));
+        if let Some((first, unfinished, _)) = file {
+            unfinished.remove().await;
+            drain(field).await;
+            let detail =
+                format!("the form has the files `{first}` and `{name}`, and one is taken; send each in a request of its own");
+            return Err(ApiError::invalid(detail));
+        }
         let declared = field.content_type().map(str::to_owned);
-        let pieces = field.map_err(|error| cut_off(&error));
-        return store(state, key, pieces, (&name, declared.as_deref())).await;
+        let (unfinished, read) = taken(state, field.map_err(|error| cut_off(&error)), declared.as_deref()).await?;
+        file = Some((name, unfinished, read));
     }
-    Err(ApiError::invalid("the form has no field `file`"))
+    let (name, unfinished, read) = file.ok_or_else(|| ApiError::invalid("the form has no field `file`"))?;
+    kept(state, key, name, unfinished, read).await
 }
 
-/// Stores a file piece by piece; nothing of it stays where it is refused or breaks off. A key stands for the file: what it is
-/// is known when all of it came.
-async fn store(
-    state: &ServerState,
-    key: Option<String>,
-    pieces: impl Stream<Item = Result<Bytes, ApiError>> + Send,
-    (name, declared): (&str, Option<&str>),
-) -> Result<Value, ApiError> {
-    let name = file_name(name);
-    let artifacts = state.artifacts()?.clone();
-    let at_ms = state.engine().clock().now_ms();
-    let draft = artifacts.begin_artifact(at_ms).await?;
-    let mut pieces = std::pin::pin!(pieces);
-    match read(state, &*artifacts, draft, pieces.as_mut(), declared).await {
-        Ok(Read { hasher, media_type, bytes }) => {
-            let owner = state.caller().user().clone();
-            let id = hasher.id(&owner, &name, &media_type);
-            let asked = key.map(|key| (key, id.clone()));
-            let artifact = Artifact { id, owner, name, media_type, bytes, created_at_ms: at_ms };
-            let (keeper, is_kept) = (artifacts.clone(), Arc::new(AtomicBool::new(false)));
-            let keeps = is_kept.clone();
-            let kept = async move {
-                keeps.store(true, Ordering::Relaxed);
-                keeper.finish_artifact(draft, artifact.clone()).await?;
-                // The one that was there, where it was.
-                Ok(told(keeper.artifact(&artifact.owner, &artifact.id).await?.unwrap_or(artifact)))
-            };
-            let stored = once(state, asked, "artifacts", Keeps::Answer, kept).await;
-            // The key had its answer, or is another file's.
-            if !is_kept.load(Ordering::Relaxed)
-                && let Err(error) = artifacts.drop_draft(draft).await
-            {
-                tracing::warn!(%error, "a file that came again is removed later");
-            }
-            stored
+/// What is being stored, and no file yet. Where it is let go, also since whoever sends it is gone, its bytes are removed; those of a
+/// process that was killed are removed later.
+struct Unfinished {
+    engine: Engine,
+    artifacts: Arc<dyn Artifacts>,
+    at_ms: u64,
+    /// Nothing, once it is a file's or removed.
+    draft: Option<Draft>,
+}
+
+impl Unfinished {
+    async fn begin(state: &ServerState) -> Result<Self, ApiError> {
+        let (engine, artifacts) = (state.engine().clone(), state.artifacts()?.clone());
+        let at_ms = engine.clock().now_ms();
+        let begun = async move {
+            let draft = Some(artifacts.begin_artifact(at_ms).await?);
+            Ok::<_, StoreError>(Self { engine, artifacts, at_ms, draft })
+        };
+        Ok(state.engine().carry_through(begun).await??)
+    }
+
+    /// Removes it.
+    async fn remove(mut self) {
+        if let Some(draft) = self.draft.take() {
+            removed(&*self.artifacts, draft).await;
         }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let Some(draft) = self.draft.take() else { return };
+        let artifacts = self.artifacts.clone();
+        self.engine.carry_out(async move { removed(&*artifacts, draft).await });
+    }
+}
+
+async fn removed(artifacts: &dyn Artifacts, draft: Draft) {
+    if let Err(error) = artifacts.drop_draft(draft).await {
+        tracing::warn!(%error, "a file that was refused is removed later");
+    }
+}
+
+/// Takes a file piece by piece; nothing of it stays where it is refused or breaks off.
+async fn taken(
+    state: &ServerState,
+    pieces: impl Stream<Item = Result<Bytes, ApiError>> + Send,
+    declared: Option<&str>,
+) -> Result<(Unfinished, Read), ApiError> {
+    let unfinished = Unfinished::begin(state).await?;
+    let mut pieces = std::pin::pin!(pieces);
+    match read(state, &unfinished, pieces.as_mut(), declared).await {
+        Ok(read) => Ok((unfinished, read)),
         Err(error) => {
-            if let Err(error) = artifacts.drop_draft(draft).await {
-                tracing::warn!(%error, "a file that was refused is removed later");
-            }
+            unfinished.remove().await;
             drain(pieces).await;
             Err(error)
         }
     }
+}
+
+/// Makes what was taken a file. A key stands for the file: what it is is known when all of it came.
+async fn kept(
+    state: &ServerState,
+    key: Option<String>,
+    name: String,
+    mut unfinished: Unfinished,
+    Read { hasher, media_type, bytes }: Read,
+) -> Result<Value, ApiError> {
+    let owner = state.caller().user().clone();
+    let id = hasher.id(&owner, &name, &media_type);
+    let asked = key.map(|key| (key, id.clone()));
+    let artifact = Artifact { id, owner, name, media_type, bytes, created_at_ms: unfinished.at_ms };
+    // Let go where the key had its answer, or is another file's.
+    let kept = async move {
+        let keeper = unfinished.artifacts.clone();
+        if let Some(draft) = unfinished.draft.take() {
+            keeper.finish_artifact(draft, artifact.clone()).await?;
+        }
+        // The one that was there, where it was.
+        Ok(told(keeper.artifact(&artifact.owner, &artifact.id).await?.unwrap_or(artifact)))
+    };
+    once(state, asked, "artifacts", Keeps::Answer, kept).await
 }
 
 /// What was found out while a file was stored.
@@ -163,8 +212,7 @@ struct Read {
 
 async fn read(
     state: &ServerState,
-    artifacts: &dyn Artifacts,
-    draft: Draft,
+    unfinished: &Unfinished,
     mut pieces: std::pin::Pin<&mut (impl Stream<Item = Result<Bytes, ApiError>> + Send)>,
     declared: Option<&str>,
 ) -> Result<Read, ApiError> {
@@ -192,7 +240,9 @@ async fn read(
             if matches!(seems, Seems::Text(_)) && !check.takes(&piece) {
                 return Err(file_type::not_taken_as("of a type that is not known here"));
             }
-            artifacts.put_piece(draft, index, piece).await?;
+            if let Some(draft) = unfinished.draft {
+                unfinished.artifacts.put_piece(draft, index, piece).await?;
+            }
             index = index.saturating_add(1);
         }
         if is_last {

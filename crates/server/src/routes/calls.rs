@@ -32,7 +32,7 @@ pub(super) async fn list(
     let (waiting, questions) = (state.engine().waiting(&id).await?, state.engine().questions(&id).await?);
     let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question));
     let calls = calls.map(|call| api::Call { conversation_id: None, ..call }).collect();
-    Ok(json(StatusCode::OK, page.part_in_order(calls, |call: &api::Call| call.id.clone())?))
+    Ok(json(StatusCode::OK, page.part(&format!("conversations/{id}/calls"), calls, |call: &api::Call| call.id.clone())?))
 }
 
 /// The calls of all conversations that wait, by conversation.
@@ -49,7 +49,7 @@ pub(super) async fn all(State(state): State, Search(page): Search<PageQuery>) ->
     let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question)).collect();
     // What is decided about between two pages is gone from the list.
     let name = |call: &api::Call| format!("{}/{}", call.conversation_id.as_deref().unwrap_or_default(), call.id);
-    Ok(json(StatusCode::OK, page.part_in_order(calls, name)?))
+    Ok(json(StatusCode::OK, page.part("approvals", calls, name)?))
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

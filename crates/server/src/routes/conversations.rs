@@ -241,8 +241,20 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let is_purged = query.is_asked_for()?;
     let _changing = state.changing_settings().lock().await;
-    tag(&settings::conversation(state.engine().conversation(&id).await?)).must_match(&headers)?;
-    state.engine().delete(&id).await?;
+    loop {
+        let before = state.engine().conversation(&id).await?;
+        tag(&settings::conversation(before.clone())).must_match(&headers)?;
+        let deleted = if headers.contains_key(header::IF_MATCH) {
+            state.engine().delete_unchanged(&before).await
+        } else {
+            state.engine().delete(&id).await
+        };
+        match deleted {
+            // Somebody else was first: whether that is a reason to refuse it, the condition tells.
+            Err(EngineError::Store(StoreError::Changed { .. })) => {}
+            deleted => break deleted?,
+        }
+    }
     if let Some(upkeep) = state.upkeep().filter(|_| is_purged).cloned() {
         let engine = state.engine().clone();
         state.engine().carry_through(async move { engine.erase(&*upkeep).await }).await??;

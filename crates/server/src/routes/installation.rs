@@ -29,7 +29,7 @@ use crate::state::ServerState;
 )]
 pub(super) async fn tools(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let tools = state.engine().tools().await.iter().map(|definition| tool(&state, definition)).collect();
-    let page = page.part(tools, |tool: &api::Tool| tool.id.clone())?;
+    let page = page.part("tools", tools, |tool: &api::Tool| tool.id.clone())?;
     Ok(json(StatusCode::OK, with_set_aside(&state, page)))
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn models(State(state): State, _: Undivided) -> Response {
     json(StatusCode::OK, answer)
 }
 
-/// The endpoints that answer, in configuration order. None of them is asked.
+/// The endpoints that answer, by name. None of them is asked.
 #[utoipa::path(
     get,
     path = "/providers",
@@ -75,7 +75,7 @@ pub(super) async fn models(State(state): State, _: Undivided) -> Response {
     responses((status = 200, description = "A page of them.", body = api::List<api::Provider>), Refused)
 )]
 pub(super) async fn providers(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
-    let page = page.part(state.engine().providers().names(), Clone::clone)?;
+    let page = page.part("providers", state.engine().providers().names(), Clone::clone)?;
     let data = page.data.into_iter().map(|name| provider(&state, name)).collect();
     Ok(json(StatusCode::OK, api::List { data, next_cursor: page.next_cursor, has_more: page.has_more }))
 }

@@ -47,7 +47,7 @@ pub(super) async fn list(State(state): State, Search(page): Search<PageQuery>) -
             all.extend(knowledge.size(name).await.map_err(unstored)?.map(|size| folder(name, &size)));
         }
     }
-    Ok(json(StatusCode::OK, page.part(all, |folder: &api::Knowledge| folder.id.clone())?))
+    Ok(json(StatusCode::OK, page.part("knowledge", all, |folder: &api::Knowledge| folder.id.clone())?))
 }
 
 fn folder(name: &str, size: &CollectionSize) -> api::Knowledge {
@@ -126,7 +126,10 @@ pub(super) async fn documents(
     state.engine().conversation(&id).await?;
     let files = knowledge(&state)?.attached(&id).await.map_err(unstored)?;
     let files = files.into_iter().map(document).collect();
-    Ok(json(StatusCode::OK, page.part(files, |file: &api::KnowledgeDocument| file.id.clone())?))
+    Ok(json(
+        StatusCode::OK,
+        page.part(&format!("conversations/{id}/knowledge"), files, |file: &api::KnowledgeDocument| file.id.clone())?,
+    ))
 }
 
 fn document(file: IndexedFile) -> api::KnowledgeDocument {

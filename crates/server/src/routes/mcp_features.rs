@@ -24,15 +24,16 @@ pub(super) struct Named {
     pub(super) id: String,
 }
 
-/// The page that is asked for of what a server lists; what it lists twice is told once.
+/// The page that is asked for of what a server lists, in the order of names; what it lists twice is told once.
 fn page<T: serde::Serialize>(
     query: &PageQuery,
+    (server, what): (&Named, &str),
     all: impl Iterator<Item = T>,
     name: impl Fn(&T) -> &String,
 ) -> Result<Response, ApiError> {
     let mut seen = HashSet::new();
     let all: Vec<T> = all.filter(|one| seen.insert(name(one).clone())).collect();
-    let list = query.part(all, |one| name(one).clone())?;
+    let list = query.part(&format!("mcp/servers/{}/{what}", server.id), all, |one| name(one).clone())?;
     Ok(json(StatusCode::OK, list))
 }
 
@@ -60,7 +61,7 @@ pub(super) async fn resources(
         size: resource.size,
         annotations: resource.annotations,
     });
-    page(&query, told, |one| &one.uri)
+    page(&query, (&named, "resources"), told, |one| &one.uri)
 }
 
 /// The families of resources that a server has.
@@ -85,7 +86,7 @@ pub(super) async fn templates(
         description: template.description,
         mime_type: template.mime_type,
     });
-    page(&query, told, |one| &one.uri_template)
+    page(&query, (&named, "resource_templates"), told, |one| &one.uri_template)
 }
 
 /// The prompts that a server has for people.
@@ -117,7 +118,7 @@ pub(super) async fn prompts(
             })
             .collect(),
     });
-    page(&query, told, |one| &one.name)
+    page(&query, (&named, "prompts"), told, |one| &one.name)
 }
 
 /// The content of a resource, which need not be listed.

@@ -39,7 +39,7 @@ pub(super) struct Named {
 pub(super) async fn list(State(state): State, Search(query): Search<PageQuery>) -> Result<Response, ApiError> {
     let all = state.servers()?.all().await.map_err(McpChangeError::from)?;
     let list: api::List<api::McpServer> =
-        query.part_in_order(all.into_iter().map(told).collect(), |server: &api::McpServer| server.id.clone())?;
+        query.part("mcp/servers", all.into_iter().map(told).collect(), |server: &api::McpServer| server.id.clone())?;
     Ok(json(StatusCode::OK, list))
 }
 
@@ -214,7 +214,10 @@ pub(super) async fn tools(
     state.servers()?.one(&named.id).await?;
     let all = state.engine().tools().await;
     let tools = all.iter().filter(|tool| tool.source == named.id).map(|definition| tool(&state, definition)).collect();
-    let mut list = with_set_aside(&state, page.part(tools, |tool: &api::Tool| tool.id.clone())?);
+    let mut list = with_set_aside(
+        &state,
+        page.part(&format!("mcp/servers/{}/tools", named.id), tools, |tool: &api::Tool| tool.id.clone())?,
+    );
     list.set_aside.retain(|tool| tool.server_id == named.id);
     Ok(json(StatusCode::OK, list))
 }
@@ -257,7 +260,7 @@ pub(super) async fn logs(
     Search(page): Search<PageQuery>,
 ) -> Result<Response, ApiError> {
     let lines = in_time(state.servers()?.logs(&named.id).await?, |line| line.at_ms);
-    let page = page.part_in_order(lines, |(name, _)| name.clone())?;
+    let page = page.part(&format!("mcp/servers/{}/logs", named.id), lines, |(name, _)| name.clone())?;
     let data = page.data.into_iter().map(|(_, line)| api::McpLogLine {
         timestamp: timestamp(line.at_ms),
         origin: line.origin.as_str().to_owned(),

@@ -34,7 +34,9 @@ pub(super) async fn list(
         state.engine().configured_rules().into_iter().zip(1..).map(|(rule, number)| configured_rule((number, rule)));
     let remembered = state.engine().rules().await;
     let rules = configured.chain(remembered.iter().map(remembered_rule)).collect();
-    let list: api::List<api::Rule> = page.part(rules, |rule: &api::Rule| rule.id.clone())?;
+    // Those of the configuration first, which have no time.
+    let place = |rule: &api::Rule| format!("{} {}", rule.created_at.as_deref().unwrap_or("0"), rule.id);
+    let list: api::List<api::Rule> = page.part("approvals/rules", rules, place)?;
     Ok(Tag::of_all(&list).answer(&headers, &list))
 }
 

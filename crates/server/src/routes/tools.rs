@@ -39,7 +39,7 @@ pub(super) async fn enabled(
 ) -> Result<Response, ApiError> {
     let chosen = state.engine().conversation(&id).await?.overlay.tools;
     let tools = conversation_tools(&state, &id).await?.into_iter().filter(|tool| tool.enabled).collect();
-    let list = page.part(tools, named)?;
+    let list = page.part(&format!("conversations/{id}/tools"), tools, named)?;
     Ok(Tag::of(&chosen, &list).answer(&headers, &list))
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn available(
 ) -> Result<Response, ApiError> {
     let mut tools = conversation_tools(&state, &id).await?;
     tools.retain(|tool| tool.tool.server_state == "ready");
-    Ok(json(StatusCode::OK, with_set_aside(&state, page.part(tools, named)?)))
+    Ok(json(StatusCode::OK, with_set_aside(&state, page.part(&format!("conversations/{id}/tools/available"), tools, named)?)))
 }
 
 fn named(tool: &api::ConversationTool) -> String {

@@ -12,7 +12,7 @@ use turnwright_engine::{Spending, Spent, ToolUse};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{PageQuery, Search, State, Undivided, id};
+use crate::extract::{PageQuery, Search, State, Undivided, falling, id};
 use crate::openapi::{NotThere, Refused};
 use crate::report;
 use crate::state::ServerState;
@@ -77,8 +77,11 @@ pub(super) async fn of_users(
             lines.push(line_of(&user, name, &spending));
         }
     }
-    lines.sort_by_key(|line| std::cmp::Reverse((line.model_calls, line.tool_calls, line.turns)));
-    Ok(json(StatusCode::OK, page.part(lines, |line: &api::UserUsageLine| line.id.clone())?))
+    let place = |line: &api::UserUsageLine| {
+        let [models, tools, turns] = [line.model_calls, line.tool_calls, line.turns].map(falling);
+        format!("{models}_{tools}_{turns}_{}", line.id)
+    };
+    Ok(json(StatusCode::OK, page.part("usage/users", lines, place)?))
 }
 
 fn line_of(user: &UserId, name: String, spending: &Spending) -> api::UserUsageLine {

@@ -12,7 +12,7 @@ use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Role, Sc
 use super::{asked, json};
 use crate::auth::{How, LINK_MS, NewCredential, issue, issue_link, new_user, not_allowed};
 use crate::error::ApiError;
-use crate::extract::{PageQuery, Params, Search, State, Whole};
+use crate::extract::{PageQuery, Params, Search, State, Whole, falling};
 use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader};
 use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
@@ -42,7 +42,7 @@ pub(super) struct Named {
 )]
 pub(super) async fn list(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let users = state.accounts()?.users().await?.into_iter().map(told).collect();
-    Ok(json(StatusCode::OK, page.part(users, |user| user.id.clone())?))
+    Ok(json(StatusCode::OK, page.part("users", users, |user: &api::User| format!("{} {}", user.name.to_lowercase(), user.id))?))
 }
 
 /// Adds somebody. For admins.
@@ -210,9 +210,11 @@ pub(super) async fn token_for(State(state): State, Params(named): Params<Named>,
     responses((status = 200, description = "A page of them, the newest first.", body = api::List<api::Token>), Refused, NotThere)
 )]
 pub(super) async fn tokens(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
-    let known = state.accounts()?.credentials(state.caller().user()).await?;
-    let tokens = known.iter().filter(|known| known.kind == CredentialKind::Token).map(token).collect();
-    Ok(json(StatusCode::OK, page.part(tokens, |token| token.id.clone())?))
+    let mut known = state.accounts()?.credentials(state.caller().user()).await?;
+    known.retain(|known| known.kind == CredentialKind::Token);
+    let page = page.part("tokens", known, |known| format!("{}_{}", falling(known.created_at_ms), known.id))?;
+    let data = page.data.iter().map(token).collect();
+    Ok(json(StatusCode::OK, api::List { data, next_cursor: page.next_cursor, has_more: page.has_more }))
 }
 
 /// Makes a token for the caller, with no more than the caller may do. One that is made with a token is revoked with it.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use turnwright_core::{Control, Entry, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, Documents, REPEATABLE_REQUESTS};
-use turnwright_testkit::{Answer, Fuse, MemoryDocuments, MemoryStore, call, text};
+use turnwright_testkit::{Answer, Disk, Fuse, MemoryDocuments, MemoryStore, call, text};
 
 use crate::{Answered, Server, server_on};
 
@@ -95,6 +95,26 @@ async fn wherever_a_process_dies_a_turn_is_tried_again_once_for_a_key() {
         };
         assert_eq!(next.engine.look(&"c1".parse().unwrap(), retries).await.unwrap(), 1, "{fuse:?}");
     }
+}
+
+#[tokio::test]
+async fn what_failed_since_nothing_could_be_stored_is_carried_out_when_it_comes_again_with_its_key() {
+    let kept = Kept::default();
+    let server = kept.server([Answer::whole([call(0, "lab__touch", "{}")]), Answer::whole([text("Touched.")])]);
+    server.post("/api/v1/conversations/c1/chat", json!({"content": "Touch!"})).await;
+    let waits = server.get("/api/v1/conversations/c1/calls").await.json();
+    let path = format!("/api/v1/conversations/c1/calls/{}/decision", waits["data"][0]["id"].as_str().unwrap());
+    let allow = json!({"decision": "allow"});
+    server.store.set_full(Disk::Full);
+    for _ in 0..2 {
+        assert_eq!(keyed(&server, &path, &allow).await.problem(), (503, "store_unusable".to_owned()));
+    }
+    server.store.set_full(Disk::HasRoom);
+    let first = keyed(&server, &path, &allow).await;
+    assert_eq!(first.status, StatusCode::OK, "{}", first.body);
+    settled(&server, "turn_1").await;
+    is_carried_out_once(&server, &kept, &path, (allow, json!({"decision": "deny"})), &first).await;
+    assert_eq!(server.source.effects().len(), 1);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use turnwright_core::{ProviderFailure, ProviderFailureKind};
 use turnwright_engine::Telemetry;
 use turnwright_server::{Metrics, ServerOptions, ServerState, router};
 use turnwright_testkit::{Answer, Disk, call, text};
@@ -34,6 +35,26 @@ async fn metrics_count_what_happened_without_saying_what_was_said() {
     }
     assert!(told.body.ends_with("# EOF\n"));
     assert!(!told.body.contains("secret") && !told.body.contains("Done."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_only_a_client_has_named_is_no_name_of_the_metrics() {
+    let failed = || Answer::of([]).failing(ProviderFailure::new(ProviderFailureKind::NotFound, "no such model"));
+    let server = server([failed(), failed(), Answer::whole([text("Here.")])]);
+    let metrics = Metrics::new();
+    server.engine.tell(Telemetry { observer: Some(Arc::new(metrics.clone())), ..Telemetry::default() });
+    let state = ServerState::new(server.engine.clone(), ServerOptions::default()).with_metrics(metrics);
+    let server = Server { router: router(state), ..server };
+    for model in ["test/made-up", "test/scripted", "test/another"] {
+        let asked = json!({"model": model, "messages": [{"role": "user", "content": format!("hello {model}")}]});
+        server.post("/v1/chat/completions", asked).await;
+    }
+    let told = server.get("/metrics").await.body;
+    for (model, outcome) in [("other", "not_found"), ("scripted", "not_found"), ("another", "complete")] {
+        let line = format!("turnwright_model_calls_total{{provider=\"test\",model=\"{model}\",outcome=\"{outcome}\"}} 1");
+        assert!(told.lines().any(|found| found == line), "{line} is missing in\n{told}");
+    }
+    assert!(!told.contains("made-up"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -297,6 +297,76 @@ async fn a_provider_is_changed_by_whoever_saw_what_it_is() {
 }
 
 #[tokio::test]
+async fn of_two_who_change_a_provider_through_two_processes_one_is_told_that_it_was_changed() {
+    let one = server().await;
+    let other = Box::pin(server_in(one.folder.clone(), Site::default())).await;
+    let root = one.user("root", Role::Admin).await;
+    let (token, _) = one.token(&root.id, Scope::ALL, None).await;
+    let path = "/api/v1/providers/mine";
+    let addresses = [lists_a_model(), lists_a_model(), lists_a_model(), lists_a_model()];
+    let wanted = |which: usize| json!({"dialect": "openai-chat", "base_url": addresses[which]});
+    for round in 0..6 {
+        let added = one.with(Method::PUT, path, &token, ("x-none", ""), wanted(0)).await;
+        assert_eq!(added.status, StatusCode::OK, "round {round}: {}", added.body);
+        let tag = added.header("etag").to_owned();
+        let (first, second) = tokio::join!(
+            one.with(Method::PUT, path, &token, ("if-match", &tag), wanted(1)),
+            other.with(Method::PUT, path, &token, ("if-match", &tag), wanted(2)),
+        );
+        let mut told = [first.status.as_u16(), second.status.as_u16()];
+        told.sort_unstable();
+        assert_eq!(told, [200, 412], "round {round}: {} {}", first.body, second.body);
+        let winner = if first.status == StatusCode::OK { first } else { second };
+        let tag = winner.header("etag").to_owned();
+        let (gone, changed) = tokio::join!(
+            other.with(Method::DELETE, path, &token, ("if-match", &tag), Value::Null),
+            one.with(Method::PUT, path, &token, ("if-match", &tag), wanted(3)),
+        );
+        let told = (gone.status.as_u16(), changed.status.as_u16());
+        assert!(matches!(told, (204, 412) | (412, 200)), "round {round}: {} {}", gone.body, changed.body);
+    }
+}
+
+#[tokio::test]
+async fn a_list_goes_on_behind_what_is_gone_and_no_cursor_leads_into_another_list() {
+    let server = server().await;
+    let root = server.user("root", Role::Admin).await;
+    let (token, _) = server.token(&root.id, Scope::ALL, None).await;
+    for number in 0..4 {
+        server.user(&format!("user{number}"), Role::Member).await;
+        server.clock.advance(1_000);
+        assert_eq!(server.post("/api/v1/tokens", &token, json!({"name": "t"})).await.status, StatusCode::CREATED);
+        let rule = json!({"tool": format!("lab__{number}"), "action": "deny", "scope": "user"});
+        assert_eq!(server.post("/api/v1/approvals/rules", &token, rule).await.status, StatusCode::CREATED);
+    }
+    let lists = ["users", "tokens", "approvals/rules"];
+    let mut cursors = Vec::new();
+    for list in lists {
+        let path = format!("/api/v1/{list}");
+        let ids = async |query: &str| {
+            let page = server.get(&format!("{path}?{query}"), &token).await.json();
+            let ids: Vec<String> =
+                page["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect();
+            (ids, page["next_cursor"].as_str().map(str::to_owned))
+        };
+        let (whole, _) = ids("").await;
+        // One that nobody needs: whoever asks, and with what, stays.
+        let (first, next) = ids("limit=3").await;
+        let next = next.unwrap();
+        assert_eq!(first, whole[..3], "{list}");
+        let gone = format!("{path}/{}", first.last().unwrap());
+        let answered = server.with(Method::DELETE, &gone, &token, ("x-none", ""), Value::Null).await;
+        assert_eq!(answered.status, StatusCode::NO_CONTENT, "{list}: {}", answered.body);
+        assert_eq!(ids(&format!("cursor={next}")).await.0, whole[3..], "{list}");
+        cursors.push(next);
+    }
+    for (list, cursor) in lists.into_iter().zip(cursors.into_iter().cycle().skip(1)) {
+        let lost = server.get(&format!("/api/v1/{list}?cursor={cursor}"), &token).await;
+        assert_eq!(lost.code(), (400, "invalid_cursor".to_owned()), "{list}: {}", lost.body);
+    }
+}
+
+#[tokio::test]
 async fn what_can_grow_is_told_a_page_at_a_time() {
     let server = server().await;
     let root = server.user("root", Role::Admin).await;

@@ -11,7 +11,7 @@ use super::read::{readable, record};
 use super::words::{all_of, vector, words};
 use super::{PostgresStore, get};
 use crate::columns::integer;
-use crate::words::{excerpt, phrases, plain, words_of};
+use crate::words::{excerpt, is_called, phrases, words_of};
 
 /// How much is taken in at once, in bytes and entries.
 const MOST_BYTES: usize = 256 * 1024;
@@ -137,11 +137,7 @@ impl Texts for PostgresStore {
                 let conversation = record(row)?;
                 (before, id) = (get(row, 4)?, conversation.id.to_string());
                 let place = places.get(&get(row, 6)?);
-                let has_words = || {
-                    let title = plain(conversation.title.as_deref().unwrap_or_default());
-                    let id = conversation.id.as_str().to_lowercase();
-                    wanted.iter().all(|word| title.contains(&plain(word)) || id.contains(word))
-                };
+                let has_words = || is_called(conversation.title.as_deref(), conversation.id.as_str(), &wanted);
                 if place.is_some() || has_words() {
                     let excerpt = match place {
                         Some(place) => self.excerpt_at(*place, &wanted).await?,

@@ -11,6 +11,11 @@ use crate::columns::integer;
 
 /// Whether there was one.
 pub(super) const FORGET: &str = "SELECT forget_conversation($1, $2)";
+/// The same where its title and settings are these. The row is locked in the order in which the function locks, and looked at then.
+pub(super) const FORGET_UNCHANGED: &str = "WITH held AS MATERIALIZED (SELECT lock_ledger() AS ledger),
+    same AS MATERIALIZED (SELECT conversation.id, held.ledger FROM held CROSS JOIN conversation
+        WHERE conversation.id = $1 AND title IS NOT DISTINCT FROM $3 AND settings = $4 FOR UPDATE OF conversation)
+    SELECT forget_conversation(id, $2) FROM same";
 /// Those that nobody needs any more: looks at every conversation, now and then.
 const OLD: &str = "SELECT id FROM conversation WHERE updated_at_ms < $1
     AND (settings::json ->> 'pinned') IS DISTINCT FROM 'true'

@@ -27,10 +27,18 @@ impl Places {
     /// The database is looked at but never opened by hand: closing a second handle of this process would drop the locks
     /// that SQLite holds on it.
     pub(super) fn prepare(location: &Location) -> Result<Self, StoreError> {
-        let places = match location {
+        let places = Self::of(location)?;
+        if let Location::Directory(path) = location {
+            create_folder(&absolute(path)?)?;
+        }
+        places.check()?;
+        Ok(places)
+    }
+
+    fn of(location: &Location) -> Result<Self, StoreError> {
+        Ok(match location {
             Location::Directory(path) => {
                 let folder = absolute(path)?;
-                create_folder(&folder)?;
                 Self { database: folder.join("turnwright.db"), locks: folder.join("locks") }
             }
             Location::File(path) => {
@@ -38,11 +46,25 @@ impl Places {
                 let locks = with_suffix(&database, "locks");
                 Self { database, locks }
             }
-        };
-        let folder = places.database.parent().unwrap_or_else(|| Path::new("/"));
-        check_folder(folder, &places.database)?;
-        check_file(&places.database)?;
-        Ok(places)
+        })
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        check_folder(self.database.parent().unwrap_or_else(|| Path::new("/")), &self.database)?;
+        check_file(&self.database)
+    }
+}
+
+impl SqliteOptions {
+    /// Looks whether a database can be where this says, and makes nothing; a data directory that is not there will be made.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`], as opening it would say.
+    pub fn look(&self) -> Result<(), StoreError> {
+        match &self.location {
+            Location::Directory(path) if !path.exists() => Ok(()),
+            Location::Directory(_) | Location::File(_) => Places::of(&self.location)?.check(),
+        }
     }
 }
 
@@ -81,6 +103,11 @@ const SMALLEST_DATABASE: u64 = 512;
 fn check_file(database: &Path) -> Result<(), StoreError> {
     let unusable = |reason| Err(StoreError::Unusable { reason });
     match std::fs::metadata(database) {
+        Ok(found) if found.is_dir() => unusable(format!(
+            "`{}` is a folder; name the database file in it, such as `{}`",
+            database.display(),
+            database.join("turnwright.db").display()
+        )),
         Ok(found) if !found.is_file() => unusable(format!("`{}` is not a file; name the database file", database.display())),
         // Whoever took the right to write away meant it, also where the system would let us.
         Ok(found) if found.permissions().readonly() => unusable(failure::read_only(&database.display())),

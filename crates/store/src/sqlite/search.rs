@@ -17,7 +17,7 @@ use super::readers::Unread;
 use super::statements as sql;
 use super::write::Write;
 use crate::columns::integer;
-use crate::words::{excerpt, plain, query, spaced, words_of};
+use crate::words::{excerpt, is_called, query, spaced, words_of};
 
 /// How much is taken in at once: the writer has others to serve.
 const MOST_BYTES: usize = 128 * 1024;
@@ -160,11 +160,7 @@ impl Texts for SqliteStore {
             {
                 let place = places.get(&row.get(6)?);
                 let conversation = record(row)?;
-                let has_words = || {
-                    let title = plain(conversation.title.as_deref().unwrap_or_default());
-                    let id = conversation.id.as_str().to_lowercase();
-                    words.iter().all(|word| title.contains(&plain(word)) || id.contains(word))
-                };
+                let has_words = || is_called(conversation.title.as_deref(), conversation.id.as_str(), &words);
                 if place.is_some() || has_words() {
                     let excerpt = place.map(|place| excerpt_at(&instant, *place, &words)).transpose()?.flatten();
                     found.push(Found { conversation, excerpt });

@@ -24,7 +24,11 @@ pub(super) enum Write {
         /// What it must be before.
         of: Chosen,
     },
-    Delete(ConversationId),
+    Delete {
+        id: ConversationId,
+        /// What must be chosen for it, where that matters.
+        of: Option<Chosen>,
+    },
     Copy {
         conversation: ConversationRecord,
         of: ConversationId,
@@ -83,7 +87,7 @@ impl Write {
             Self::Copy { conversation, .. } => Some(&conversation.id),
             Self::Create(_)
             | Self::Update { .. }
-            | Self::Delete(_)
+            | Self::Delete { .. }
             | Self::Document(_)
             | Self::Account(_)
             | Self::Artifact(_)
@@ -101,7 +105,8 @@ impl Write {
         match self {
             Self::Create(record) | Self::Copy { conversation: record, .. } => record_bytes(record),
             Self::Update { chosen, of, .. } => chosen_bytes(chosen) + chosen_bytes(of),
-            Self::Delete(_) | Self::Account(_) | Self::RemoveOld(_) | Self::ForgetRequests { .. } | Self::Nothing => 0,
+            Self::Delete { of, .. } => of.as_ref().map_or(0, chosen_bytes),
+            Self::Account(_) | Self::RemoveOld(_) | Self::ForgetRequests { .. } | Self::Nothing => 0,
             Self::Document(change) => change.bytes(),
             Self::Artifact(change) => change.bytes(),
             Self::Words(words) => words.bytes(),
@@ -134,7 +139,11 @@ impl Write {
         match self {
             Self::Create(record) => create(connection, record),
             Self::Update { id, chosen, of } => update(connection, id, chosen, of),
-            Self::Delete(id) => delete(connection, id),
+            Self::Delete { id, of: None } => delete(connection, id),
+            Self::Delete { id, of: Some(of) } => match update(connection, id, of, of)? {
+                Ok(()) => delete(connection, id),
+                refused => Ok(refused),
+            },
             Self::Copy { conversation, of, through } => copy(connection, conversation, of, *through),
             Self::Append(append) => append.carry_out(connection),
             Self::Document(change) => change.carry_out(connection),

@@ -74,6 +74,26 @@ pub(super) async fn an_update_of_what_was_changed_since_writes_nothing(backend: 
     assert_eq!(store.conversation(&id).await.unwrap().unwrap().chosen(), other);
 }
 
+pub(super) async fn what_was_changed_since_is_not_deleted(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let id: ConversationId = "a".parse().unwrap();
+    assert_eq!(store.delete_unchanged(&id, &Chosen::default()).await, Err(gone("a")));
+    store.create(record("a", 1)).await.unwrap();
+    store.append(append("a", 1, vec![said("x")])).await.unwrap();
+    let of = record("a", 1).chosen();
+    let untitled = Chosen { title: None, settings: of.settings.clone() };
+    store.update(&id, untitled.clone(), &of).await.unwrap();
+    assert_eq!(store.delete_unchanged(&id, &of).await, Err(StoreError::Changed { conversation: id.clone() }));
+    assert_eq!(all(&*store, "a").await.len(), 1);
+    // Of a change and a removal at once, of the same, one is made.
+    let (changed, removed) = tokio::join!(store.update(&id, of.clone(), &untitled), store.delete_unchanged(&id, &untitled));
+    assert!(changed.is_ok() != removed.is_ok(), "{changed:?} {removed:?}");
+    if changed.is_ok() {
+        store.delete_unchanged(&id, &of).await.unwrap();
+    }
+    assert_eq!(store.conversation(&id).await, Ok(None));
+}
+
 pub(super) async fn who_looks_how_far_a_conversation_is_is_told_what_is_chosen_where_it_is_other(backend: &dyn Backend) {
     let store = backend.open().await;
     let id: ConversationId = "a".parse().unwrap();

@@ -80,6 +80,7 @@ claims! {
     conversations::a_conversation_is_created_once,
     conversations::an_update_replaces_title_and_settings_alone,
     conversations::an_update_of_what_was_changed_since_writes_nothing,
+    conversations::what_was_changed_since_is_not_deleted,
     conversations::who_looks_how_far_a_conversation_is_is_told_what_is_chosen_where_it_is_other,
     conversations::what_is_not_there_is_gone,
     conversations::the_conversation_with_the_newest_entry_is_listed_first,

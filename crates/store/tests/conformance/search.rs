@@ -71,6 +71,15 @@ pub(crate) async fn what_people_and_models_said_is_found_by_its_owner_as_soon_as
     for title in ["plan", "PLÄN"] {
         assert_eq!(found(store, "ada", title).await, ["c1"], "{title}");
     }
+    create(store, "c3", "ada", Some("Invoices: Q3-Report")).await;
+    append(store, "c3", 1, vec![user("Invoices and reports")]).await;
+    for (words, expected) in [("invoice rep", "c3 msg_1 Invoices and reports"), ("q3-rep", "c3")] {
+        assert_eq!(found(store, "ada", words).await, [expected], "{words}");
+    }
+    // Neither in what was said nor in a title are words found from their middle on.
+    for words in ["voices", "port", "lan"] {
+        assert!(found(store, "ada", words).await.is_empty(), "{words}");
+    }
     assert!(found(store, "ada", "fox red").await.is_empty());
     assert!(found(store, "ada", "fox über").await.is_empty(), "not in one message");
     append(store, "c1", 3, vec![user("Another fox")]).await;
