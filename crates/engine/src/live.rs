@@ -88,7 +88,8 @@ pub(crate) struct Beside {
     /// The claim among the entries.
     pub(crate) claim: Option<Claim>,
     pub(crate) keeper: Option<(TurnId, KeptBy)>,
-    pub(crate) title: Option<String>,
+    /// The title, or none, where it becomes another.
+    pub(crate) title: Option<Option<String>>,
     /// The place of a turn that begins.
     pub(crate) slot: Option<Slot>,
 }
@@ -158,8 +159,8 @@ impl Live {
         let mut state = self.lock();
         let news = state.apply(stored);
         state.keeper = beside.keeper.or(state.keeper);
-        if beside.title.is_some() {
-            state.chosen = Arc::new(Chosen { title: beside.title, settings: state.chosen.settings.clone() });
+        if let Some(title) = beside.title {
+            state.chosen = Arc::new(Chosen { title, settings: state.chosen.settings.clone() });
         }
         let holds = |claim: &Claim| state.journal.open_turn().is_some_and(|turn| turn.is_held_by(claim));
         let claim = beside.claim.filter(|claim| !state.is_driven && holds(claim));

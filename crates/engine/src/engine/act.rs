@@ -26,6 +26,7 @@ mod overdue;
 mod results;
 mod retry;
 mod say;
+mod title;
 
 use answer::answer;
 pub use decision::Decided;
@@ -37,7 +38,8 @@ pub use results::ClientResult;
 pub(super) use results::result;
 use results::results;
 use say::say;
-pub(super) use say::title_of;
+pub(super) use title::title_in;
+use title::{retitled, title_of};
 
 /// A person's decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -532,7 +534,8 @@ fn hide(state: &State, message: MessageId) -> Result<Act<()>, EngineError> {
         Some(Entry::User(_) | Entry::Assistant(_)) => vec![Entry::Control(Control::Hidden { message })],
         _ => return Err(EngineError::NotFound { what: format!("message `{message}` in this conversation") }),
     };
-    Ok(Act::of(entries, Vec::new(), ()))
+    let side = retitled(state.chosen.title.as_deref(), &state.journal, &entries);
+    Ok(Act::of(entries, side.into_iter().collect(), ()))
 }
 
 /// The row of a turn that can go on.
