@@ -57,6 +57,7 @@ pub mod upkeep;
 mod uses;
 mod watch;
 mod weight;
+mod withheld;
 mod writes;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};

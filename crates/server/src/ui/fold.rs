@@ -307,7 +307,7 @@ impl UiFold {
         match entry {
             Entry::User(message) => {
                 self.said_last = Some(seq);
-                if !begins_message && self.version >= UiVersion::V7 {
+                if !begins_message && !message.content.is_empty() && self.version >= UiVersion::V7 {
                     let said = (seq, text_of(&message.content));
                     if self.is_answering {
                         self.said_meanwhile.push(said);
