@@ -209,9 +209,12 @@ fn decision(
     }
     let catalog = inner.catalogs.of(&state.owner);
     let asks_about_change = waits_for == Some(QuestionReason::DefinitionChanged);
-    // Whoever was asked about the call alone has not seen what changed.
+    // Whoever was asked about the call alone has not seen what changed: they agree to what it was decided about before, or to
+    // what the model was offered.
+    let seen = view.decided_hash.map(Arc::from).or_else(|| journal.definition(view.name).map(|tool| definition_hash(tool)));
     let now = if asks_about_change { catalog.get_changed_too(view.name) } else { catalog.get(view.name) };
-    let hash = now.map(|tool| tool.hash.clone()).or_else(|| journal.definition(view.name).map(|tool| definition_hash(tool)));
+    let now = now.filter(|tool| asks_about_change || seen.as_ref().is_none_or(|hash| *hash == tool.hash));
+    let hash = now.map(|tool| tool.hash.clone()).or(seen);
     if may_run {
         let arguments = choice.arguments.as_deref();
         let schema = now.map(|tool| &tool.definition).or_else(|| journal.definition(view.name));
