@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    AssistantMessage, CallId, Control, DecidedBy, Elicitation, ElicitationId, Elicited, Entry, Journal, MessageId, Outcome,
-    ProviderFailure, SamplingOutcome, Seq, Step, StoredEntry, Turn, TurnId, TurnStatus, Usage, Waits, Wants,
+    ApprovalId, AssistantMessage, CallId, Control, DecidedBy, Elicitation, ElicitationId, Elicited, Entry, Journal, MessageId,
+    Outcome, ProviderFailure, SamplingOutcome, Seq, Step, StoredEntry, Turn, TurnId, TurnStatus, Usage, Waits, Wants,
 };
 
 use crate::Event;
@@ -94,6 +94,9 @@ fn tell(journal: &Journal, turn: Option<&Turn>, stored: &StoredEntry, out: &mut 
         }),
         Entry::Question(question) => out.push(Event::ToolApprovalRequested {
             call_id: question.call,
+            approval_id: turn
+                .and_then(|turn| turn.call(question.call))
+                .map_or(ApprovalId { call: question.call, number: 1 }, |call| call.approval()),
             reason: question.reason.as_str(),
             rule: question.rule.clone(),
         }),

@@ -67,7 +67,7 @@ pub use clock::{Clock, SystemClock};
 pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents, REPEATABLE_REQUESTS};
 pub use engine::{
-    Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door, Engine, EngineLoad,
+    About, Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door, Engine, EngineLoad,
     EngineParts, Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled, Remember, Sent,
     SentState, TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
 };

@@ -29,8 +29,8 @@ mod say;
 mod title;
 
 use answer::answer;
-pub use decision::Decided;
 use decision::decisions;
+pub use decision::{About, Decided};
 use message::Kept;
 pub use message::{NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
@@ -213,15 +213,16 @@ impl Engine {
     /// in the turn and matches it.
     ///
     /// # Errors
-    /// As [`Engine::decide`]; [`EngineError::Invalid`] where the rule cannot be used or does not match the call.
+    /// As [`Engine::decide`]; [`EngineError::NotWaiting`] where the question that it is about is not open any more;
+    /// [`EngineError::Invalid`] where the rule cannot be used or does not match the call.
     pub async fn decide_and_remember(
         &self,
         id: &ConversationId,
-        call: CallId,
+        about: impl Into<About>,
         choice: Choice,
         remember: Option<Remember>,
     ) -> Result<Decided, EngineError> {
-        self.decide_whole(id, vec![(call, choice)], remember, None).await
+        self.decide_whole(id, vec![(about.into(), choice)], remember, None).await
     }
 
     /// As [`Engine::decide`], about several calls at once: all of them or none.
@@ -242,13 +243,14 @@ impl Engine {
         choices: Vec<(CallId, Choice)>,
         idempotency: Option<(String, String)>,
     ) -> Result<(), EngineError> {
+        let choices = choices.into_iter().map(|(call, choice)| (call.into(), choice)).collect();
         self.decide_whole(id, choices, None, idempotency).await.map(drop)
     }
 
     async fn decide_whole(
         &self,
         id: &ConversationId,
-        choices: Vec<(CallId, Choice)>,
+        choices: Vec<(About, Choice)>,
         remember: Option<Remember>,
         idempotency: Option<(String, String)>,
     ) -> Result<Decided, EngineError> {

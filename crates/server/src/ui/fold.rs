@@ -253,7 +253,7 @@ impl UiFold {
                 }
             }
             Event::ToolInputReady { call_id, name, arguments } => self.input_ready(*call_id, name, arguments, out),
-            Event::ToolApprovalRequested { call_id, reason, rule } => {
+            Event::ToolApprovalRequested { call_id, reason, rule, .. } => {
                 self.approval_requested(*call_id, reason, rule.as_deref(), out);
             }
             Event::ToolApprovalDecided { call_id, .. } => self.approval_decided(*call_id, event, out),

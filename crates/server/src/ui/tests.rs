@@ -3,8 +3,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_core::{
-    AssistantMessage, CallId, Completion, ContentBlock, Control, Declared, Entry, Finish, FinishReason, MessageId, ModelRef,
-    Origin, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition, TurnId, TurnSettings, Usage, UserMessage, Verdict,
+    ApprovalId, AssistantMessage, CallId, Completion, ContentBlock, Control, Declared, Entry, Finish, FinishReason, MessageId,
+    ModelRef, Origin, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition, TurnId, TurnSettings, Usage, UserMessage,
+    Verdict,
 };
 use turnwright_engine::{Event, Frame};
 
@@ -84,6 +85,10 @@ fn reasoning(block: u32, text: &str) -> Event {
     Event::ReasoningDelta { block, offset: 0, text: text.to_owned() }
 }
 
+fn first(message: u64) -> ApprovalId {
+    ApprovalId { call: call(message), number: 1 }
+}
+
 fn call(message: u64) -> CallId {
     CallId { message: seq(message), index: 0 }
 }
@@ -123,7 +128,7 @@ fn decided(message: u64, decision: Verdict, rule: Option<&str>) -> Event {
 }
 
 fn asked(message: u64) -> Event {
-    Event::ToolApprovalRequested { call_id: call(message), reason: "approval", rule: None }
+    Event::ToolApprovalRequested { call_id: call(message), approval_id: first(message), reason: "approval", rule: None }
 }
 
 fn suspended() -> Event {
@@ -296,7 +301,12 @@ fn a_question_ends_the_stream_and_its_answer_goes_on_in_the_same_message() {
         step_finished(3, "tool_calls"),
         input_ready(3, "{}"),
         entry(4, Entry::Control(Control::Suspended)),
-        Event::ToolApprovalRequested { call_id: call(3), reason: "approval", rule: Some("rule 1".to_owned()) },
+        Event::ToolApprovalRequested {
+            call_id: call(3),
+            approval_id: first(3),
+            reason: "approval",
+            rule: Some("rule 1".to_owned()),
+        },
         suspended(),
     ];
     let first = told(UiVersion::V7, Begin::Turn, [asked.clone()]);
