@@ -37,9 +37,10 @@ pub(super) fn say(
         }
     };
     let default = inner.defaults().approve;
+    let chosen = state.overlay.approve.unwrap_or(default);
     match state.journal.open_turn() {
-        None => bounds.hold(settings.approve, default, state.overlay.approve.unwrap_or(default))?,
-        Some(_) => bounds.hold_open(settings.approve, default)?,
+        None => bounds.hold(settings.approve, default, chosen)?,
+        Some(_) => bounds.hold_open(settings.approve, default, chosen)?,
     }
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
     let mut agreed = Vec::new();
