@@ -88,11 +88,14 @@ pub(crate) struct Beside {
     /// The claim among the entries.
     pub(crate) claim: Option<Claim>,
     pub(crate) keeper: Option<(TurnId, KeptBy)>,
-    /// The title, or none, where it becomes another.
-    pub(crate) title: Option<Option<String>>,
+    pub(crate) retitled: Option<Retitled>,
     /// The place of a turn that begins.
     pub(crate) slot: Option<Slot>,
 }
+
+/// The title that a conversation has from then on, or none.
+#[derive(Debug)]
+pub(crate) struct Retitled(pub(crate) Option<String>);
 
 /// What must be gone before a driver of this process may take the open turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +162,7 @@ impl Live {
         let mut state = self.lock();
         let news = state.apply(stored);
         state.keeper = beside.keeper.or(state.keeper);
-        if let Some(title) = beside.title {
+        if let Some(Retitled(title)) = beside.retitled {
             state.chosen = Arc::new(Chosen { title, settings: state.chosen.settings.clone() });
         }
         let holds = |claim: &Claim| state.journal.open_turn().is_some_and(|turn| turn.is_held_by(claim));

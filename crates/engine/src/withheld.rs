@@ -106,9 +106,13 @@ fn of_call(entry: &Entry) -> Entry {
             (result.structured_content, result.diagnostic) = (None, None);
         }
         Entry::Control(Control::Nudged { text, .. }) => text.clear(),
-        Entry::Sampled(_) | Entry::Question(_) | Entry::Started(_) => {}
-        // They are about no call.
-        Entry::User(_) | Entry::Assistant(_) | Entry::Control(_) => {}
+        // They have no words, or are about no call.
+        Entry::Sampled(_)
+        | Entry::Question(_)
+        | Entry::Started(_)
+        | Entry::User(_)
+        | Entry::Assistant(_)
+        | Entry::Control(_) => {}
     }
     entry
 }

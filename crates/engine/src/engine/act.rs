@@ -15,7 +15,7 @@ use super::reach::Bounds;
 use super::{Engine, Remember};
 use crate::driver::Before;
 use crate::inner::Inner;
-use crate::live::{Beside, Live, State};
+use crate::live::{Beside, Live, Retitled, State};
 use crate::rules::is_rule;
 use crate::{Append, EngineError, Fact, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
 
@@ -487,7 +487,7 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
     }
     for record in side {
         match record {
-            SideRecord::Title(title) => beside.title = Some(title.clone()),
+            SideRecord::Title(title) => beside.retitled = Some(Retitled(title.clone())),
             SideRecord::TurnOpen { turn, kept_by, .. } => beside.keeper = Some((*turn, *kept_by)),
             SideRecord::Create(_)
             | SideRecord::Times(_)
