@@ -3,15 +3,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_core::{
-    ApprovalId, AssistantMessage, CallId, Completion, ContentBlock, Control, Declared, Entry, Finish, FinishReason, MessageId,
-    ModelRef, Origin, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition, TurnId, TurnSettings, Usage, UserMessage,
-    Verdict,
+    AssistantMessage, CallId, Completion, ContentBlock, Control, Declared, Entry, Finish, FinishReason, MessageId, ModelRef,
+    Origin, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition, TurnId, TurnSettings, Usage, UserMessage, Verdict,
 };
 use turnwright_engine::{Event, Frame};
 
 use super::{Begin, UiFold, UiVersion};
 
 mod resuming;
+use resuming::first;
 
 fn seq(number: u64) -> Seq {
     Seq::new(number).unwrap()
@@ -83,10 +83,6 @@ fn text(block: u32, offset: u64, text: &str) -> Event {
 
 fn reasoning(block: u32, text: &str) -> Event {
     Event::ReasoningDelta { block, offset: 0, text: text.to_owned() }
-}
-
-fn first(message: u64) -> ApprovalId {
-    ApprovalId { call: call(message), number: 1 }
 }
 
 fn call(message: u64) -> CallId {

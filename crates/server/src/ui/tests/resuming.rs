@@ -1,8 +1,12 @@
 //! Coming back in the middle of a message.
 
-use turnwright_core::{Claim, DriverId, ElicitationId};
+use turnwright_core::{ApprovalId, Claim, DriverId, ElicitationId};
 
 use super::*;
+
+pub(super) fn first(message: u64) -> ApprovalId {
+    ApprovalId { call: call(message), number: 1 }
+}
 
 /// Chunks with their ids, as they are read one by one.
 fn read(stream: &str) -> Vec<(u64, String)> {
