@@ -12,6 +12,10 @@ use crate::{Approve, Question, Remember, Rule, RuleText};
 pub struct Call {
     /// Its name, such as `call_13_0`; the question's, such as `question_13_0_0`, where the reason is `question`.
     pub id: String,
+    /// The question about it, such as `appr_13_0`, and `appr_13_0-2` where it is asked about again; for whoever decides. None
+    /// where the reason is `question`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
     /// Its conversation, where the list is over all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
@@ -37,6 +41,10 @@ pub struct Call {
 pub struct DecisionRequest {
     /// What is decided.
     pub decision: DecisionVerdict,
+    /// The question that it answers, as the waiting call names it: where another is asked by then, it is refused (409). Whatever
+    /// is asked by then is answered where it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
     /// The arguments to run with instead, JSON text or an object.
     #[serde(default, deserialize_with = "text_or_json", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = text_or_object)]
@@ -144,6 +152,7 @@ mod tests {
     fn changed_arguments_may_be_text_or_an_object() {
         let expected = DecisionRequest {
             decision: DecisionVerdict::Allow,
+            approval_id: None,
             arguments: Some(r#"{"b":1,"a":2}"#.to_owned()),
             remember: None,
             reason: None,

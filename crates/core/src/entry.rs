@@ -13,7 +13,7 @@ use crate::{
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 8;
+pub const ENTRY_VERSION: u8 = 9;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -347,6 +347,8 @@ impl Entry {
             Self::Question(Question { reason: QuestionReason::ClientTool, .. })
             | Self::Sampled(_)
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
+            // An older node does not know it after a start.
+            Self::Question(Question { reason: QuestionReason::DefinitionChanged, .. }) => 9,
             Self::Control(
                 Control::Reserved(_) | Control::Ended { status: TurnStatus::Stopped { reason: StopReason::Budget(_), .. }, .. },
             ) => 8,

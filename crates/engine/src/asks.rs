@@ -100,6 +100,8 @@ pub enum ToolReply {
         /// What the source needs to make it again, see [`crate::CallContext::resume`].
         resume: Value,
     },
+    /// The tool is not what it was when it was offered. It was not called.
+    Changed,
 }
 
 /// Lets the limits of a call stand still while people are asked.

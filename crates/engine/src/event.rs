@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use turnwright_core::{
-    CallId, ContentBlock, ContextPart, ElicitationId, Entry, MessageId, ModelRef, Sampling, Seq, TurnId, Usage,
+    ApprovalId, CallId, ContentBlock, ContextPart, ElicitationId, Entry, MessageId, ModelRef, Sampling, Seq, TurnId, Usage,
 };
 
 use crate::weight::of_content;
@@ -121,6 +121,8 @@ pub enum Event {
     ToolApprovalRequested {
         /// The call.
         call_id: CallId,
+        /// The question, for whoever decides: see `approval_id` of waiting calls.
+        approval_id: ApprovalId,
         /// `approval | unknown_outcome | definition_changed | client_tool | loop`.
         reason: &'static str,
         /// The rule that asks, where one does.

@@ -1,31 +1,49 @@
 //! From a stored entry to the events that it means. Pure: a replay and a live turn tell the same.
 
+use std::sync::Arc;
+
 use turnwright_core::{
-    AssistantMessage, CallId, Control, DecidedBy, Elicitation, ElicitationId, Elicited, Entry, Journal, MessageId, Outcome,
-    ProviderFailure, SamplingOutcome, Seq, Step, StoredEntry, Turn, TurnId, TurnStatus, Usage, Waits, Wants,
+    ApprovalId, AssistantMessage, CallId, Control, DecidedBy, Elicitation, ElicitationId, Elicited, Entry, Journal, MessageId,
+    Outcome, ProviderFailure, SamplingOutcome, Seq, Step, StoredEntry, Turn, TurnId, TurnStatus, Usage, Waits, Wants,
 };
 
 use crate::Event;
 use crate::in_flight::tell_message;
+use crate::withheld::withheld;
 
 /// Tells the newest entry of `journal`, which holds everything up to it and nothing after; `next` was stored with it.
 pub(crate) fn tell_newest(journal: &Journal, next: Option<&Entry>, out: &mut Vec<Event>) {
     if let Some(stored) = journal.entries().last() {
+        tell_entry(stored, out);
         tell(journal, journal.turn(), stored, out);
         out.extend(held(journal.turn(), &stored.entry, next));
     }
 }
 
-/// Tells the entries of `journal` after `after`, as somebody who watched would have seen them, deltas merged.
+/// Tells the entries of `journal` after `after`, as somebody who watched would have seen them, deltas merged; but nothing of
+/// what is hidden by then.
 pub(crate) fn replay(journal: &Journal, after: Option<Seq>, out: &mut Vec<Event>) {
     journal.look_back(after, |turn, stored| {
-        if let Entry::Assistant(message) = &*stored.entry {
-            tell_message(stored.seq, &message.blocks, out);
+        let withheld = withheld(journal, stored);
+        let is_told = withheld.as_ref().is_none_or(|withheld| withheld.is_told);
+        let told = withheld.map(|withheld| StoredEntry { entry: Arc::new(withheld.entry), ..stored.clone() });
+        let told = told.as_ref().unwrap_or(stored);
+        if let Entry::Assistant(message) = &*told.entry {
+            tell_message(told.seq, &message.blocks, out);
         }
-        tell(journal, turn, stored, out);
+        tell_entry(told, out);
+        if is_told {
+            // How long a summary is tells nothing of it.
+            let is_summary = matches!(*stored.entry, Entry::Control(Control::Compacted(_)));
+            tell(journal, turn, if is_summary { stored } else { told }, out);
+        }
         let next = journal.entry(stored.seq.next());
         out.extend(held(turn, &stored.entry, next.map(|next| &*next.entry)));
     });
+}
+
+fn tell_entry(stored: &StoredEntry, out: &mut Vec<Event>) {
+    out.push(Event::Entry { seq: stored.seq, at_ms: stored.at_ms, entry: stored.entry.clone() });
 }
 
 /// That nothing goes on before a person answers, where this entry left it so.
@@ -54,10 +72,9 @@ fn usage_of(journal: &Journal, turn: TurnId, last: Seq) -> Usage {
     })
 }
 
-/// Tells an entry; `turn` is the newest turn as it stood once the entry was taken. Of `journal` only what was there by then
+/// Tells what an entry means; `turn` is the newest turn as it stood once the entry was taken. Of `journal` only what was there by then
 /// is looked at.
 fn tell(journal: &Journal, turn: Option<&Turn>, stored: &StoredEntry, out: &mut Vec<Event>) {
-    out.push(Event::Entry { seq: stored.seq, at_ms: stored.at_ms, entry: stored.entry.clone() });
     match &*stored.entry {
         Entry::User(_) => {
             if let Some(turn) = turn.filter(|turn| turn.id().0 == stored.seq) {
@@ -77,6 +94,9 @@ fn tell(journal: &Journal, turn: Option<&Turn>, stored: &StoredEntry, out: &mut 
         }),
         Entry::Question(question) => out.push(Event::ToolApprovalRequested {
             call_id: question.call,
+            approval_id: turn
+                .and_then(|turn| turn.call(question.call))
+                .map_or(ApprovalId { call: question.call, number: 1 }, |call| call.approval()),
             reason: question.reason.as_str(),
             rule: question.rule.clone(),
         }),

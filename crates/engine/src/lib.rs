@@ -57,6 +57,7 @@ pub mod upkeep;
 mod uses;
 mod watch;
 mod weight;
+mod withheld;
 mod writes;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
@@ -66,7 +67,7 @@ pub use clock::{Clock, SystemClock};
 pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents, REPEATABLE_REQUESTS};
 pub use engine::{
-    Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door, Engine, EngineLoad,
+    About, Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door, Engine, EngineLoad,
     EngineParts, Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled, Remember, Sent,
     SentState, TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
 };

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use turnwright_core::{CallId, ContentBlock, UserId};
+use turnwright_core::{ContentBlock, UserId};
 
 use crate::engine::Engine;
 use crate::inner::Inner;
@@ -116,8 +116,8 @@ pub const MAX_TITLE_CHARS: usize = 1_000;
 pub const MAX_REASON_CHARS: usize = 10_000;
 
 /// Whether what is decided is taken.
-pub(crate) fn admit_choices(choices: &[(CallId, Choice)]) -> Result<(), OverLimit> {
-    let reasons = choices.iter().filter_map(|(_, choice)| choice.reason.as_deref());
+pub(crate) fn admit_choices<'a>(choices: impl Iterator<Item = &'a Choice>) -> Result<(), OverLimit> {
+    let reasons = choices.filter_map(|choice| choice.reason.as_deref());
     let longest = reasons.map(|reason| reason.chars().count()).max().unwrap_or(0);
     if longest > MAX_REASON_CHARS {
         return Err(OverLimit::Reason { characters: longest, most: MAX_REASON_CHARS });
@@ -307,12 +307,12 @@ mod tests {
     #[test]
     fn the_reason_of_a_decision_is_measured_in_characters() {
         let reason = "é".repeat(MAX_REASON_CHARS);
-        let choices = |reason: String| {
+        let admit = |reason: String| {
             let verdict = turnwright_core::Verdict::Deny;
-            [("call_1_0".parse().unwrap(), Choice { verdict, arguments: None, reason: Some(reason) })]
+            admit_choices([Choice { verdict, arguments: None, reason: Some(reason) }].iter())
         };
-        assert_eq!(admit_choices(&choices(reason.clone())), Ok(()));
-        let over = admit_choices(&choices(reason + "x")).unwrap_err();
+        assert_eq!(admit(reason.clone()), Ok(()));
+        let over = admit(reason + "x").unwrap_err();
         assert_eq!(over.to_string(), "the reason is 10001 characters long, the limit is 10000");
     }
 

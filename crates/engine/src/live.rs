@@ -88,10 +88,14 @@ pub(crate) struct Beside {
     /// The claim among the entries.
     pub(crate) claim: Option<Claim>,
     pub(crate) keeper: Option<(TurnId, KeptBy)>,
-    pub(crate) title: Option<String>,
+    pub(crate) retitled: Option<Retitled>,
     /// The place of a turn that begins.
     pub(crate) slot: Option<Slot>,
 }
+
+/// The title that a conversation has from then on, or none.
+#[derive(Debug)]
+pub(crate) struct Retitled(pub(crate) Option<String>);
 
 /// What must be gone before a driver of this process may take the open turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,8 +162,8 @@ impl Live {
         let mut state = self.lock();
         let news = state.apply(stored);
         state.keeper = beside.keeper.or(state.keeper);
-        if beside.title.is_some() {
-            state.chosen = Arc::new(Chosen { title: beside.title, settings: state.chosen.settings.clone() });
+        if let Some(Retitled(title)) = beside.retitled {
+            state.chosen = Arc::new(Chosen { title, settings: state.chosen.settings.clone() });
         }
         let holds = |claim: &Claim| state.journal.open_turn().is_some_and(|turn| turn.is_held_by(claim));
         let claim = beside.claim.filter(|claim| !state.is_driven && holds(claim));

@@ -211,8 +211,8 @@ pub enum SideRecord {
     /// When each of the entries happened, in their order, where that is not [`Append::at_ms`]: they were taken over from
     /// elsewhere. In milliseconds since 1970 UTC.
     Times(Vec<u64>),
-    /// Gives the conversation a title.
-    Title(String),
+    /// Gives the conversation a title, or takes it away.
+    Title(Option<String>),
     /// Sets the conversation's row in the index of open turns.
     TurnOpen {
         /// Which turn.

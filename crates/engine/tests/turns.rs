@@ -64,6 +64,8 @@ mod sources;
 mod tasks;
 #[path = "turns/telemetry.rs"]
 mod telemetry;
+#[path = "turns/titles.rs"]
+mod titles;
 #[path = "turns/upkeep.rs"]
 mod upkeep;
 #[path = "turns/watching.rs"]

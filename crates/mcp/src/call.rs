@@ -65,6 +65,8 @@ pub(crate) enum Called {
     Task(Task),
     /// The server takes it as a task alone, and did not begin.
     OnlyAsTask,
+    /// It is not what it was when it was offered, and was not called.
+    Changed,
 }
 
 /// In which form a tool is called.

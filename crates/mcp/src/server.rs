@@ -279,7 +279,7 @@ impl McpServer {
         drop(starts);
         // What was offered may be what an earlier run had learned.
         if meant.is_some() && meant != self.tool(&call.tool).as_ref() {
-            return Err(Broken::Failed(self.changed(&call.tool)));
+            return Ok(Called::Changed);
         }
         let caller = Caller {
             server: &self.shared.config.name,
@@ -324,7 +324,7 @@ impl McpServer {
                 tracing::info!(server = self.shared.config.name, tool = call.tool, "a replayable call is repeated");
                 match Box::pin(self.call_once(meant, call, again, context)).await {
                     // It was called the first time.
-                    Err(Broken::Unreached(_)) => Err(lost),
+                    Err(Broken::Unreached(_)) | Ok(Called::Changed) => Err(lost),
                     done => done.map_err(Broken::into_error),
                 }
             }
@@ -474,6 +474,7 @@ impl ToolSource for McpServer {
             let (asks, resume) = match self.advance(call.clone(), context.clone()).await? {
                 ToolReply::Done(output) => return Ok(output),
                 ToolReply::Asks { asks, resume } => (asks, resume),
+                ToolReply::Changed => return Err(self.changed(&call.tool)),
             };
             context.resume = Some(answered(&asks, resume, &*context.asks).await);
         }
@@ -500,6 +501,8 @@ impl ToolSource for McpServer {
             };
             again = Again::Plain;
             match called {
+                Called::Changed if round == 0 => return Ok(ToolReply::Changed),
+                Called::Changed => return Err(self.changed(&call.tool)),
                 Called::OnlyAsTask => {
                     return Err(self.not_finished(&call.tool, "is taken as a task alone, and was not taken as one"));
                 }

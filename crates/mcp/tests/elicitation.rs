@@ -120,14 +120,14 @@ fn resumed(asks: &[Elicitation], resume: Value, replies: &[Reply]) -> CallContex
 fn asked(reply: ToolReply) -> (Vec<Elicitation>, Value) {
     match reply {
         ToolReply::Asks { asks, resume } => (asks, resume),
-        ToolReply::Done(output) => panic!("{output:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
 fn done(reply: ToolReply) -> String {
     match reply {
         ToolReply::Done(output) => text_of(&output.content),
-        ToolReply::Asks { asks, .. } => panic!("{asks:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use support::{call, context, fixture_in, misbehaving, nothing, stdio, text};
 use turnwright_core::ToolErrorKind;
-use turnwright_engine::{SourceState, ToolSource};
+use turnwright_engine::{SourceState, ToolReply, ToolSource};
 use turnwright_mcp::{Definitions, FileDefinitions, McpServer, ResourceSource, ServerConfig};
 
 fn names(server: &McpServer) -> Vec<String> {
@@ -76,6 +76,18 @@ async fn a_tool_that_is_not_what_was_offered_is_not_called_and_offered_anew() {
         server.call(call("t", nothing()), context().0).await.unwrap();
         server.stop().await;
     }
+}
+
+#[tokio::test]
+async fn whoever_can_ask_again_is_told_that_a_tool_changed_and_was_not_called() {
+    let config = misbehaving("behaves", "");
+    let folder = tempfile::tempdir().unwrap();
+    let old = json!({"name": "t", "description": "as it was", "inputSchema": {"type": "object"}});
+    FileDefinitions::new(folder.path().join("definitions")).keep(&config, &[old]);
+    let server = fixture_in(config, folder.path());
+    assert_eq!(server.advance(call("t", nothing()), context().0).await.unwrap(), ToolReply::Changed);
+    assert!(matches!(server.advance(call("t", nothing()), context().0).await.unwrap(), ToolReply::Done(_)));
+    server.stop().await;
 }
 
 #[tokio::test]

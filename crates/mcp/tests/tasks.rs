@@ -78,7 +78,7 @@ fn noted(folder: &Path, name: &str) -> Vec<String> {
 fn done(reply: ToolReply) -> String {
     match reply {
         ToolReply::Done(output) => text_of(&output.content),
-        ToolReply::Asks { asks, .. } => panic!("{asks:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -25,6 +25,7 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
     let waiting = newest.map_or_else(Vec::new, |newest| {
         let waiting = newest.waiting().map(|(call, question)| api::Call {
             id: call.id.to_string(),
+            approval_id: Some(call.approval().to_string()),
             conversation_id: None,
             name: call.name.to_owned(),
             arguments: call.arguments.to_owned(),

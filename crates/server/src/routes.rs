@@ -25,6 +25,7 @@ mod tool_call;
 mod tools;
 mod turns;
 mod ui_chat;
+mod ui_history;
 mod ui_said_again;
 mod usage;
 mod users;

@@ -4,12 +4,14 @@
 //! each frame of events into the bytes that say what is new. Reading requests of that protocol is
 //! the routes' work, carrying the bytes is the response body's.
 
+mod assembled;
 mod chunk;
 mod fold;
 mod history;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use assembled::{Assembled, assembled};
 pub use fold::{Begin, UiFold};
 pub(crate) use history::{chunks_of, turns_of};
 

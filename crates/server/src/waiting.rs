@@ -12,6 +12,7 @@ use crate::timestamp::timestamp;
 pub fn waiting_call(waiting: WaitingCall) -> api::Call {
     api::Call {
         id: waiting.call.to_string(),
+        approval_id: Some(waiting.approval.to_string()),
         conversation_id: Some(waiting.conversation.to_string()),
         name: waiting.name,
         arguments: waiting.arguments,
@@ -48,6 +49,7 @@ pub fn waiting_question(waiting: WaitingQuestion) -> api::Call {
     };
     api::Call {
         id: waiting.id.to_string(),
+        approval_id: None,
         conversation_id: Some(waiting.conversation.to_string()),
         name: waiting.name,
         arguments: waiting.arguments,

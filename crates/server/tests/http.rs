@@ -212,7 +212,7 @@ async fn a_call_waits_for_its_decision_which_counts_once() {
     assert_eq!(waiting["data"], parked.json()["turn"]["waiting"]);
     let call = waiting["data"][0].clone();
     let id = call["id"].as_str().unwrap();
-    let expected = json!({"id": id, "name": "lab__touch", "arguments": "{\"at\":1}", "reason": "approval", "rule": call["rule"],
+    let expected = json!({"id": id, "approval_id": "appr_4_0", "name": "lab__touch", "arguments": "{\"at\":1}", "reason": "approval", "rule": call["rule"],
                "always": {"tool": "lab__touch", "when": {}, "action": "allow", "text": "allow lab__touch"}});
     assert_eq!(call, expected);
     let everywhere = server.get("/api/v1/approvals").await.json();
@@ -227,7 +227,11 @@ async fn a_call_waits_for_its_decision_which_counts_once() {
     assert!(resumed.chunks().iter().any(|chunk| chunk.contains("tool-approval-request")), "{}", resumed.body);
 
     let path = format!("/api/v1/conversations/c1/calls/{id}/decision");
-    let decided = server.post(&path, json!({"decision": "allow", "arguments": {"at": 2}, "reason": "fine"})).await;
+    let of_another = json!({"decision": "allow", "approval_id": "appr_4_0-2"});
+    assert_eq!(server.post(&path, of_another).await.problem(), (409, "not_waiting".to_owned()));
+    assert_eq!(server.post(&path, json!({"decision": "allow", "approval_id": "appr_5_0"})).await.problem().0, 422);
+    let allows = json!({"decision": "allow", "approval_id": "appr_4_0", "arguments": {"at": 2}, "reason": "fine"});
+    let decided = server.post(&path, allows).await;
     assert_eq!((decided.status, decided.json()), (StatusCode::OK, json!({"id": id, "decision": "allow"})));
     assert_eq!(server.post(&path, json!({"decision": "allow"})).await.problem().0, 409);
     let turn = parked.json()["turn"]["turn_id"].as_str().unwrap().parse().unwrap();
@@ -251,7 +255,7 @@ async fn a_call_waits_for_its_decision_which_counts_once() {
     assert_eq!(told, [(&json!("tool-approval-response"), &ran), (&json!("tool-output-available"), &ran)]);
     let kept = server.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui").await.json();
     let part = kept["data"][1]["parts"].as_array().unwrap().iter().find(|part| part["type"] == "dynamic-tool").unwrap().clone();
-    assert_eq!((&part["input"], &part["toolMetadata"]), (&json!({"at": 1}), &json!({"changedArguments": {"at": 2}})));
+    assert_eq!((&part["input"], &part["toolMetadata"]["changedArguments"]), (&json!({"at": 1}), &json!({"at": 2})));
 }
 
 #[tokio::test]

@@ -213,7 +213,7 @@ async fn ask(
                 continue;
             }
         };
-        match person.engine.decide_and_remember(&call.conversation, call.call, choice, remember).await {
+        match person.engine.decide_and_remember(&call.conversation, call.approval, choice, remember).await {
             Ok(done) => {
                 if let Some(rule) = &done.remembered {
                     let rule = format!("{}, for {}: {}", rule.id, rule.reach.scope(), rule.rule);

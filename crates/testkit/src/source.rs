@@ -211,6 +211,7 @@ impl ToolSource for ScriptedSource {
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
         match self.advance(call, context).await? {
             ToolReply::Done(output) => Ok(output),
+            ToolReply::Changed => Err(ToolError::new(ToolErrorKind::Unavailable, "it changed")),
             ToolReply::Asks { .. } => Err(ToolError::new(ToolErrorKind::ExecutionFailed, "it asks and nobody is there")),
         }
     }

@@ -296,7 +296,7 @@ impl Tables {
         for side in append.side {
             match side {
                 SideRecord::Create(_) | SideRecord::Times(_) | SideRecord::RunningTurns { .. } => {}
-                SideRecord::Title(title) => self.kept(id)?.record.title = Some(title),
+                SideRecord::Title(title) => self.kept(id)?.record.title = title,
                 SideRecord::TurnOpen { turn, parked, kept_by } => {
                     let owner = owner.clone();
                     let open = OpenTurn { conversation: id.clone(), owner, turn, parked, kept_by, last: None };

@@ -39,7 +39,7 @@ export function Approve({ name, title, server, input, wait, decide }) {
     sending(true);
     const next = nextAfter(box.current);
     try {
-      const answer = await decide(body);
+      const answer = await decide({ ...body, approval_id: wait.approval_id });
       if (answer?.remembered) toldRule(answer.remembered);
       next?.focus();
     } catch (error) {

@@ -51,7 +51,7 @@ export function CallCard({ part, conversation, isOpen }) {
     ${part.progress && html`<div class="closed-only"><${ProgressBar} progress=${part.progress} /></div>`}
     <${McpApp} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />
     ${isAsking && html`<${Approve} name=${part.name} title=${name} server=${part.server} input=${part.input ?? {}}
-      wait=${conversation.waiting.value.get(part.key) ?? { reason: "approval", rule: null, note: part.approval?.reason }}
+      wait=${conversation.waiting.value.get(part.key) ?? { reason: "approval", rule: null, note: part.approval?.reason, approval_id: part.approval?.id }}
       decide=${(/** @type {any} */ body) => conversation.decide(part.key, body)} />`}
   </div>`;
 }

@@ -118,7 +118,7 @@ impl Prompting<'_> {
             };
             let Some((verdict, remember)) = asked else { continue };
             let choice = Choice { verdict, arguments: None, reason: None };
-            let decided = self.engine.decide_and_remember(&self.conversation, call.call, choice, remember).await;
+            let decided = self.engine.decide_and_remember(&self.conversation, call.approval, choice, remember).await;
             stale(decided.map(drop))?;
         }
         Ok(())

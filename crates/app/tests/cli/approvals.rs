@@ -15,7 +15,7 @@ fn a_turn_that_parks_says_how_to_decide_and_a_later_process_ends_it() {
     assert_eq!(ran, Ran { code: Some(3), stdout: String::new(), stderr });
     assert!(!place.path("b.txt").exists());
 
-    let waiting = json!([{"id": "call_4_0", "conversation_id": "c", "name": "filesystem__write",
+    let waiting = json!([{"id": "call_4_0", "approval_id": "appr_4_0", "conversation_id": "c", "name": "filesystem__write",
                           "arguments": "{\"path\":\"b.txt\",\"content\":\"hi\"}", "reason": "approval",
                           "rule": "approve mode ask",
                           "always": {"tool": "filesystem__write", "when": {"path": {"one_of": ["b.txt"]}}, "action": "allow",

@@ -71,7 +71,7 @@ fn a_parked_turn_is_reported_with_what_waits() {
     let place = Place::new();
     let ran = place.run(&["chat", "write \"hi\" to file \"b.txt\"", "--conversation", "c", "--output", "json"]);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let waiting = json!([{"id": "call_4_0", "name": "filesystem__write",
+    let waiting = json!([{"id": "call_4_0", "approval_id": "appr_4_0", "name": "filesystem__write",
                           "arguments": "{\"path\":\"b.txt\",\"content\":\"hi\"}", "reason": "approval",
                           "rule": "approve mode ask",
                           "always": {"tool": "filesystem__write", "when": {"path": {"one_of": ["b.txt"]}}, "action": "allow",

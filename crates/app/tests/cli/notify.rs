@@ -163,6 +163,7 @@ fn a_command_and_a_webhook_hear_once_of_each_turn_that_waits_also_over_a_restart
             "url": url,
             "waiting": [{
                 "id": event["data"]["waiting"][0]["id"],
+                "approval_id": event["data"]["waiting"][0]["approval_id"],
                 "reason": "approval",
                 "tool": "filesystem__write",
                 "rule": "approve mode ask",

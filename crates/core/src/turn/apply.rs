@@ -311,6 +311,8 @@ impl Turn {
             (QuestionReason::Approval | QuestionReason::ClientTool | QuestionReason::Loop, CallState::Undecided)
             | (QuestionReason::DefinitionChanged, CallState::Allowed) => true,
             (QuestionReason::DefinitionChanged, CallState::Parked) => call.has_all_answers(),
+            // Its source found the change, and did not call it.
+            (QuestionReason::DefinitionChanged, CallState::Started { epoch: started, .. }) => *started == epoch,
             (QuestionReason::UnknownOutcome, CallState::Started { epoch: started, .. }) => *started < epoch,
             _ => false,
         };

@@ -210,6 +210,17 @@ fn a_tool_that_changed_while_it_waited_for_answers_is_asked_about() {
 }
 
 #[test]
+fn a_tool_that_its_source_finds_changed_as_it_starts_is_asked_about() {
+    let id = call_id(3, 0);
+    let changed = question(id, QuestionReason::DefinitionChanged);
+    assert_eq!(changed.version(), 9);
+    let told = running().tell(changed.clone()).decides(id, Verdict::Allow);
+    assert_eq!(told.step(), need(CallNeed::Start));
+    // It may have been called by a driver that is gone.
+    assert_eq!(running().tell(claimed(2)).refuses(changed), "the question does not fit the call's state");
+}
+
+#[test]
 fn a_message_that_comes_while_a_question_is_open_is_held() {
     let id = call_id(3, 0);
     let told = running().tell(parks(id, &["a"])).tell(user_message("well?", settings()));

@@ -153,6 +153,11 @@ fn input(call: &ToolCall) -> &RawValue {
     serde_json::from_str(call.arguments_object()).unwrap_or(RawValue::NULL)
 }
 
+/// The name of the file at an address.
+pub(super) fn filename(uri: &str) -> Option<&str> {
+    uri.rsplit('/').next().filter(|name| !name.is_empty())
+}
+
 /// The bytes that a block holds, in base64.
 pub(super) struct Bytes<'a> {
     pub(super) data: &'a str,
@@ -169,8 +174,7 @@ impl<'a> Bytes<'a> {
             ContentBlock::Audio { data, mime_type } => Some(Self { data, media_type: mime_type, filename: None }),
             ContentBlock::Resource { resource } => {
                 let (data, media_type) = resource.blob.as_deref().zip(resource.mime_type.as_deref())?;
-                let filename = resource.uri.rsplit('/').next().filter(|name| !name.is_empty());
-                Some(Self { data, media_type, filename })
+                Some(Self { data, media_type, filename: filename(&resource.uri) })
             }
             ContentBlock::Text { .. } | ContentBlock::ResourceLink { .. } => None,
         }

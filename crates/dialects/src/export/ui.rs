@@ -3,15 +3,18 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_core::prompt::{PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
-    ApprovalId, AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId, Outcome, Seq, ToolErrorKind, TurnId, text_of,
+    ApprovalId, AssistantBlock, AssistantMessage, CallId, ContentBlock, EmbeddedResource, MessageId, Outcome, Seq,
+    ToolErrorKind, TurnId, text_of,
 };
 
-use super::ai_sdk::Bytes;
+use super::ai_sdk::{Bytes, filename};
 use super::raw;
 use crate::media::DataUrl;
 
@@ -36,7 +39,7 @@ enum Part<'a> {
         media_type: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<&'a str>,
-        url: DataUrl<'a>,
+        url: Url<'a>,
     },
     /// What a person must know of a call that waits.
     DataNotice {
@@ -56,6 +59,14 @@ enum Part<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_metadata: Option<ToolMetadata<'a>>,
     },
+}
+
+/// What a file holds.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Url<'a> {
+    Bytes(DataUrl<'a>),
+    Text(String),
 }
 
 #[derive(Serialize)]
@@ -155,11 +166,16 @@ fn whole(message: &Message<'_>) -> Option<Box<RawValue>> {
 }
 
 fn said(block: &ContentBlock) -> Part<'_> {
-    match Bytes::of(block) {
-        Some(Bytes { data, media_type, filename }) => {
-            Part::File { media_type, filename, url: DataUrl { mime_type: media_type, data } }
+    if let Some(Bytes { data, media_type, filename }) = Bytes::of(block) {
+        return Part::File { media_type, filename, url: Url::Bytes(DataUrl { mime_type: media_type, data }) };
+    }
+    match block {
+        ContentBlock::Resource { resource: EmbeddedResource { uri, mime_type, text: Some(text), .. } } => {
+            let media_type = mime_type.as_deref().unwrap_or("text/plain");
+            let data = BASE64.encode(text);
+            Part::File { media_type, filename: filename(uri), url: Url::Text(format!("data:{media_type};base64,{data}")) }
         }
-        None => Part::Text { text: block.as_text() },
+        _ => Part::Text { text: block.as_text() },
     }
 }
 

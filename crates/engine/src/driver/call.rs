@@ -113,12 +113,14 @@ pub(super) enum Rest {
     Result(ToolResult),
     /// It is over until people have answered.
     Asks(Elicited),
+    /// Its tool is not the one any more that was allowed, and was not called: what it comes to where nobody can be asked.
+    Changed(ToolResult),
 }
 
 impl Rest {
     pub(super) fn call(&self) -> CallId {
         match self {
-            Self::Result(result) => result.call,
+            Self::Result(result) | Self::Changed(result) => result.call,
             Self::Asks(elicited) => elicited.call,
         }
     }
@@ -137,7 +139,7 @@ impl Ending {
     /// Whether it is its source's own word, of this call.
     fn has_called(&self) -> bool {
         match self {
-            Self::Returned(Ok(made)) => !made.is_cached,
+            Self::Returned(Ok(made)) => !made.is_cached && made.reply != ToolReply::Changed,
             Self::Returned(Err(_)) => true,
             Self::Panicked | Self::IdleTooLong(_) | Self::TooLong(_) | Self::Cancelled => false,
         }
@@ -150,6 +152,7 @@ impl Ending {
                 let text = format!("`{name}` wants something of the user and does not say what.");
                 ToolResult::failed(id, ToolErrorKind::ExecutionFailed, text)
             }
+            Self::Returned(Ok(Made { reply: ToolReply::Changed, .. })) => changed(id, name),
             Self::Returned(Ok(Made { reply: ToolReply::Done(output), is_cached })) => ToolResult {
                 call: id,
                 outcome: if output.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success },
@@ -202,6 +205,7 @@ impl CallJob {
         }
         let outcome = match &rest {
             Rest::Asks(_) => "parked",
+            Rest::Changed(_) => "changed",
             Rest::Result(result) => match result.outcome {
                 Outcome::Success => "success",
                 Outcome::Denied => "denied",
@@ -309,6 +313,7 @@ impl CallJob {
                 let source = tool.source.name().to_owned();
                 return Rest::Asks(Elicited { call: self.id, source, asks, waits: Waits::Parked { resume } });
             }
+            Ending::Returned(Ok(Made { reply: ToolReply::Changed, .. })) => return Rest::Changed(changed(self.id, name)),
             ending => {
                 has_called = ending.has_called();
                 ending.result(self.id, name)
@@ -376,13 +381,18 @@ pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel:
         .run()
         .await
     {
-        Rest::Result(result) => result,
+        Rest::Result(result) | Rest::Changed(result) => result,
         Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
     }
 }
 
 fn stopped(id: CallId, kind: ToolErrorKind, why: &str) -> ToolResult {
     ToolResult::failed(id, kind, format!("{why} It may or may not have happened."))
+}
+
+fn changed(id: CallId, name: &str) -> ToolResult {
+    let text = format!("`{name}` did not run: its definition changed since it was allowed.");
+    ToolResult::failed(id, ToolErrorKind::PermissionDenied, text)
 }
 
 /// The same for every attempt that the same decision allowed.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep};
-use turnwright_core::{Entry, Turn};
+use turnwright_core::{ApproveMode, Entry, Question, QuestionReason, Turn};
 
 use super::call::Rest;
 use super::{Course, Driver, Halt, Job, asked};
@@ -72,7 +72,11 @@ impl Driver {
         match (rest, self.live.lock().journal.turn()) {
             (Rest::Asks(elicited), Some(turn)) => asked::parked(&self.inner, &self.live, turn, elicited),
             (Rest::Asks(elicited), None) => vec![Entry::Elicited(elicited)],
-            (Rest::Result(result), _) => vec![Entry::Result(result)],
+            (Rest::Changed(result), Some(turn)) if turn.settings().approve == ApproveMode::Ask => {
+                let (call, reason) = (result.call, QuestionReason::DefinitionChanged);
+                vec![Entry::Question(Question { call, reason, rule: None })]
+            }
+            (Rest::Result(result) | Rest::Changed(result), _) => vec![Entry::Result(result)],
         }
     }
 }

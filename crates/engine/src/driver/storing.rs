@@ -46,6 +46,10 @@ impl Driver {
                 Rest::Result(result) if result.outcome == Outcome::Error(ToolErrorKind::Interrupted) => continue,
                 Rest::Result(result) => Entry::Result(result),
                 Rest::Asks(elicited) => Entry::Elicited(elicited),
+                changed @ Rest::Changed(_) => match self.entries_of(changed).pop() {
+                    Some(entry) => entry,
+                    None => continue,
+                },
             };
             let mut storing = std::pin::pin!(self.store_late(entry));
             let stored = loop {

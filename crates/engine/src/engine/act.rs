@@ -16,7 +16,7 @@ use super::{Engine, Remember};
 use crate::driver::Before;
 use crate::inner::Inner;
 use crate::limits::admit_choices;
-use crate::live::{Beside, Live, State};
+use crate::live::{Beside, Live, Retitled, State};
 use crate::rules::is_rule;
 use crate::{Append, EngineError, Fact, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
 
@@ -27,10 +27,11 @@ mod overdue;
 mod results;
 mod retry;
 mod say;
+mod title;
 
 use answer::answer;
-pub use decision::Decided;
 use decision::decisions;
+pub use decision::{About, Decided};
 use message::Kept;
 pub use message::{NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
@@ -38,7 +39,8 @@ pub use results::ClientResult;
 pub(super) use results::result;
 use results::results;
 use say::say;
-pub(super) use say::title_of;
+pub(super) use title::title_in;
+use title::{retitled, title_of};
 
 /// A person's decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,15 +214,16 @@ impl Engine {
     /// in the turn and matches it.
     ///
     /// # Errors
-    /// As [`Engine::decide`]; [`EngineError::Invalid`] where the rule cannot be used or does not match the call.
+    /// As [`Engine::decide`]; [`EngineError::NotWaiting`] where the question that it is about is not open any more;
+    /// [`EngineError::Invalid`] where the rule cannot be used or does not match the call.
     pub async fn decide_and_remember(
         &self,
         id: &ConversationId,
-        call: CallId,
+        about: impl Into<About>,
         choice: Choice,
         remember: Option<Remember>,
     ) -> Result<Decided, EngineError> {
-        self.decide_whole(id, vec![(call, choice)], remember, None).await
+        self.decide_whole(id, vec![(about.into(), choice)], remember, None).await
     }
 
     /// As [`Engine::decide`], about several calls at once: all of them or none.
@@ -241,18 +244,19 @@ impl Engine {
         choices: Vec<(CallId, Choice)>,
         idempotency: Option<(String, String)>,
     ) -> Result<(), EngineError> {
+        let choices = choices.into_iter().map(|(call, choice)| (call.into(), choice)).collect();
         self.decide_whole(id, choices, None, idempotency).await.map(drop)
     }
 
     async fn decide_whole(
         &self,
         id: &ConversationId,
-        choices: Vec<(CallId, Choice)>,
+        choices: Vec<(About, Choice)>,
         remember: Option<Remember>,
         idempotency: Option<(String, String)>,
     ) -> Result<Decided, EngineError> {
         self.must_decide().await?;
-        admit_choices(&choices)?;
+        admit_choices(choices.iter().map(|(_, choice)| choice))?;
         let kept = self.to_keep(id, idempotency.clone()).await?;
         if remember.is_some() && !self.inner.rules.are_kept() {
             return Err(EngineError::Invalid { what: "nothing is remembered here".to_owned() });
@@ -485,7 +489,7 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
     }
     for record in side {
         match record {
-            SideRecord::Title(title) => beside.title = Some(title.clone()),
+            SideRecord::Title(title) => beside.retitled = Some(Retitled(title.clone())),
             SideRecord::TurnOpen { turn, kept_by, .. } => beside.keeper = Some((*turn, *kept_by)),
             SideRecord::Create(_)
             | SideRecord::Times(_)
@@ -534,7 +538,8 @@ fn hide(state: &State, message: MessageId) -> Result<Act<()>, EngineError> {
         Some(Entry::User(_) | Entry::Assistant(_)) => vec![Entry::Control(Control::Hidden { message })],
         _ => return Err(EngineError::NotFound { what: format!("message `{message}` in this conversation") }),
     };
-    Ok(Act::of(entries, Vec::new(), ()))
+    let side = retitled(state.chosen.title.as_deref(), &state.journal, &entries);
+    Ok(Act::of(entries, side.into_iter().collect(), ()))
 }
 
 /// The row of a turn that can go on.

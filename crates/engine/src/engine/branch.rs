@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{ConversationId, Entry, Seq};
+use turnwright_core::{ConversationId, Seq};
 
 use super::{Conversation, Engine, NewConversation, act, new_id, record};
 use crate::EngineError;
@@ -25,15 +25,12 @@ impl Engine {
         let entries = of.lock().journal.entries().get(..count).map(<[_]>::to_vec);
         let entries =
             entries.ok_or_else(|| EngineError::Invalid { what: format!("conversation `{id}` has no entry {through}") })?;
-        let first = entries.iter().find_map(|stored| match &*stored.entry {
-            Entry::User(message) => act::title_of(&message.content),
-            _ => None,
-        });
+        let made = act::title_in(entries.iter().map(|stored| &*stored.entry));
         let now = self.inner.clock.now_ms();
         let conversation = Conversation {
             id: new.id.map_or_else(new_id, Ok)?,
             owner: self.user.clone(),
-            title: new.title.or(first),
+            title: new.title.or(made),
             overlay: new.overlay,
             created_at_ms: now,
             updated_at_ms: now,

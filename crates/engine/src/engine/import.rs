@@ -155,14 +155,11 @@ impl Engine {
             })
             .collect();
         let entries = journal(entries)?;
-        let first = entries.iter().find_map(|entry| match entry {
-            Entry::User(message) => act::title_of(&message.content),
-            _ => None,
-        });
+        let made = act::title_in(entries.iter());
         let conversation = Conversation {
             id: id.clone(),
             owner: self.user.clone(),
-            title: title.or(first),
+            title: title.or(made),
             overlay,
             created_at_ms,
             updated_at_ms: at_ms.max(created_at_ms),

@@ -29,8 +29,8 @@ pub(super) enum Bounds {
     /// Nothing runs without a person that would not by the installation's settings and by the conversation's own, in a turn
     /// that is open neither; and nothing that waits is declined.
     Installation,
-    /// No turn begins in which more runs without a person than was chosen for its conversation, and nothing that waits for a
-    /// person is declined.
+    /// Nothing is said in a turn in which more runs without a person than was chosen for its conversation, and nothing that
+    /// waits for a person is declined.
     Conversation,
     /// None: a person asks.
     Lifted,
@@ -47,10 +47,12 @@ impl Bounds {
     }
 
     /// Refuses to go on with an open turn under a mode that lets more run without a person than may.
-    pub(super) fn hold_open(self, mode: ApproveMode, default: ApproveMode) -> Result<(), EngineError> {
+    pub(super) fn hold_open(self, mode: ApproveMode, default: ApproveMode, chosen: ApproveMode) -> Result<(), EngineError> {
         match self {
             Self::Installation => not_wider(mode, default),
-            Self::Conversation | Self::Lifted => Ok(()),
+            // Whoever began it let more run for what they said themselves.
+            Self::Conversation => not_wider(mode, chosen),
+            Self::Lifted => Ok(()),
         }
     }
 

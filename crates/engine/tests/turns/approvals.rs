@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use tokio::sync::Semaphore;
 use turnwright_core::policy::{Action, RuleText};
 use turnwright_core::{ApproveMode, CallId, Seq, Verdict};
 use turnwright_engine::{
-    Awaited, Choice, EngineError, NewMessage, OnWaiting, SentState, SettingsOverlay, ToolOutput, TurnState,
+    Awaited, Choice, EngineError, NewMessage, OnWaiting, SentState, SettingsOverlay, ToolOutput, ToolReply, TurnState,
 };
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -192,6 +193,55 @@ async fn a_definition_that_changed_after_it_was_allowed_asks_again() {
     assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Parked);
     let waiting = world.engine.waiting(&world.id).await.unwrap();
     assert_eq!(waiting[0].reason.as_str(), "definition_changed");
+    assert_eq!(world.source.effects().len(), 1);
+}
+
+/// A tool whose source finds, as it is first called, that it is another than was offered.
+fn found_changed() -> ScriptedTool {
+    let calls = AtomicUsize::new(0);
+    ScriptedTool::asking("write", move |_, _| {
+        let is_first = calls.fetch_add(1, Ordering::Relaxed) == 0;
+        async move { Ok(if is_first { ToolReply::Changed } else { ToolReply::Done(ToolOutput::text("written")) }) }
+    })
+}
+
+#[tokio::test]
+async fn a_change_that_is_found_as_the_call_begins_asks_again() {
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__write", "{}")]), Answer::whole([text("Done.")])]);
+    let world = world(provider, ScriptedSource::new("tools", [found_changed()]), asks()).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    let call = CallId { message: Seq::new(4).unwrap(), index: 0 };
+    let turn = world.journal().await.turn().unwrap().id();
+    world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Parked);
+    let waiting = world.engine.waiting(&world.id).await.unwrap();
+    assert_eq!((waiting[0].reason.as_str(), waiting[0].approval.to_string().as_str()), ("definition_changed", "appr_4_0-2"));
+    world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+    assert_eq!(results(&world.journal().await), ["call_4_0 Success written"]);
+}
+
+#[tokio::test]
+async fn a_change_that_is_found_where_nobody_can_be_asked_ends_the_call() {
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__write", "{}")]), Answer::whole([text("Done.")])]);
+    let world = world(provider, ScriptedSource::new("tools", [found_changed()]), Setup::default()).await;
+    assert_eq!(world.turn("go").await, completed());
+    let told = "call_4_0 Error(PermissionDenied) `tools__write` did not run: its definition changed since it was allowed.";
+    assert_eq!(results(&world.journal().await), [told]);
+}
+
+#[tokio::test]
+async fn a_definition_that_changed_while_a_person_was_asked_is_asked_about() {
+    let (world, call) = parked().await;
+    let changed = ScriptedTool::echo("write").schema(json!({"type": "object", "description": "another"}));
+    world.source.set_tools([changed]);
+    let turn = world.journal().await.turn().unwrap().id();
+    world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Parked);
+    assert_eq!(world.engine.waiting(&world.id).await.unwrap()[0].reason.as_str(), "definition_changed");
+    assert_eq!(world.source.effects(), []);
+    world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
     assert_eq!(world.source.effects().len(), 1);
 }
 

@@ -210,3 +210,24 @@ async fn a_turn_in_which_all_runs_is_neither_joined_nor_taken_up_again() {
     assert_eq!(tool.retry(&world.id, overlay(Some(ApproveMode::Ask))).await, Ok(sent.turn_id));
     assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
 }
+
+#[tokio::test]
+async fn what_a_person_let_run_for_one_message_is_not_for_whoever_may_not_decide() {
+    let gate = Arc::new(Semaphore::new(0));
+    let failure = ProviderFailure::new(ProviderFailureKind::InvalidRequest, "it failed");
+    let provider = ScriptedProvider::new([Answer::of([]).failing(failure).gated(&gate), Answer::whole([text("Well.")])]);
+    let source = ScriptedSource::new("tools", [ScriptedTool::echo("write")]);
+    let world = world(provider, source, Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
+    let lets_run = NewMessage { overlay: overlay(Some(ApproveMode::All)), ..NewMessage::text("go") };
+    let turn = world.engine.send(&world.id, lets_run).await.unwrap().turn_id;
+    let bounded = world.engine.without_decisions();
+    let what = "with approve mode `all` more runs without a person than with `ask`, which holds for whoever asks".to_owned();
+    let refused = EngineError::NotAllowed { what };
+    assert_eq!(bounded.send(&world.id, NewMessage::text("and this")).await.unwrap_err(), refused);
+    gate.add_permits(2);
+    assert!(matches!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Ended(_)));
+    assert_eq!(bounded.retry(&world.id, SettingsOverlay::default()).await.unwrap_err(), refused);
+    // A turn of its own is one in which people are asked.
+    let own = bounded.send(&world.id, NewMessage::text("and this")).await.unwrap().turn_id;
+    assert_eq!(world.engine.wait(&world.id, own).await.unwrap(), completed());
+}

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use turnwright_core::{AssistantBlock, Finish, FinishReason, MessageId, NativeBlock, Seq, StreamDelta};
-use turnwright_engine::{EngineError, Event, Watch, WatchFrom};
+use turnwright_core::{
+    ApproveMode, AssistantBlock, Entry, Finish, FinishReason, MessageId, NativeBlock, Seq, StoredEntry, StreamDelta,
+};
+use turnwright_engine::{EngineError, Event, TurnState, Watch, WatchFrom};
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, World, completed, world};
@@ -97,6 +99,42 @@ async fn who_comes_back_is_told_what_was_missed_and_no_more() {
     assert_eq!(told(&mut back).await, WHOLE[10..15].to_vec());
     let beyond = world.engine.watch(&world.id, WatchFrom::After(Seq::new(99))).await.unwrap_err();
     assert_eq!(beyond, EngineError::Invalid { what: "position 99 is after the last entry, 9".to_owned() });
+}
+
+#[tokio::test]
+async fn who_comes_later_is_told_the_places_of_what_is_hidden_and_none_of_its_words() {
+    let world = ended().await;
+    let hidden: Vec<MessageId> = world.journal().await.entries().iter().filter_map(said).collect();
+    for message in hidden {
+        world.engine.hide(&world.id, message).await.unwrap();
+    }
+    let events = world.engine.watch(&world.id, WatchFrom::After(None)).await.unwrap().next().await.unwrap().events;
+    let is_about_a_call = |event: &Event| matches!(event, Event::ToolInputReady { .. } | Event::ToolFinished { .. });
+    assert!(!events.iter().any(is_about_a_call), "{events:?}");
+    let places: Vec<u64> =
+        events.iter().filter_map(|event| if let Event::Entry { seq, .. } = event { Some(seq.get()) } else { None }).collect();
+    assert_eq!(places, (1..=12).collect::<Vec<_>>());
+    let told = serde_json::to_string(&*events).unwrap();
+    for word in ["go", "Let me ", "look.", r#"\"a\""#, "Done."] {
+        assert!(!told.contains(&format!("\"{word}")), "{word} in {told}");
+    }
+}
+
+fn said(stored: &StoredEntry) -> Option<MessageId> {
+    matches!(*stored.entry, Entry::User(_) | Entry::Assistant(_)).then_some(MessageId(stored.seq))
+}
+
+#[tokio::test]
+async fn a_call_that_waits_is_told_whatever_is_hidden() {
+    let world = world(script(None), echo(), Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    let journal = world.journal().await;
+    let asks = journal.entries().iter().filter_map(said).next_back().unwrap();
+    world.engine.hide(&world.id, asks).await.unwrap();
+    let events = world.engine.watch(&world.id, WatchFrom::After(None)).await.unwrap().next().await.unwrap().events;
+    assert!(events.iter().any(|event| matches!(event, Event::ToolInputReady { .. })), "{events:?}");
+    assert!(events.iter().any(|event| matches!(event, Event::ToolApprovalRequested { .. })), "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, Event::TextDelta { .. })), "{events:?}");
 }
 
 #[tokio::test]

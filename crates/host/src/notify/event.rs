@@ -46,6 +46,8 @@ struct Data<'a> {
 #[derive(Serialize)]
 struct Waiting<'a> {
     id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval_id: Option<String>,
     reason: &'static str,
     tool: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,6 +73,7 @@ pub(super) fn event(turn: &TurnWaits, waits: &[&Wait], telling: Telling<'_>) -> 
     let waiting = waits.iter().map(|wait| match &wait.what {
         Awaited::Call(call) => Waiting {
             id: call.call.to_string(),
+            approval_id: Some(call.approval.to_string()),
             reason: call.reason.as_str(),
             tool: &call.name,
             source: None,
@@ -81,6 +84,7 @@ pub(super) fn event(turn: &TurnWaits, waits: &[&Wait], telling: Telling<'_>) -> 
         },
         Awaited::Question(question) => Waiting {
             id: question.id.to_string(),
+            approval_id: None,
             reason: "question",
             tool: &question.name,
             source: Some(&question.source),

@@ -130,16 +130,13 @@ impl RunInput {
             match item.said {
                 Said::User(content) => {
                     let id = message.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-                    match spoken.last_mut().filter(|_| goes_on) {
-                        Some(last) => {
-                            last.id.clone_from(&id);
-                            last.content.extend(content.iter().cloned());
-                            last.messages.push((id, content));
-                        }
-                        None => {
-                            let messages = vec![(id.clone(), content.clone())];
-                            spoken.push(Spoken { id, content, messages });
-                        }
+                    if let Some(last) = spoken.last_mut().filter(|_| goes_on) {
+                        last.id.clone_from(&id);
+                        last.content.extend(content.iter().cloned());
+                        last.messages.push((id, content));
+                    } else {
+                        let messages = vec![(id.clone(), content.clone())];
+                        spoken.push(Spoken { id, content, messages });
                     }
                     goes_on = true;
                 }

@@ -14,6 +14,7 @@ use super::chunk::{Chunks, Field, TellsUsage};
 use super::error::{failure_of, stream_error};
 use super::ids;
 use super::known::{Fingerprint, KnownHistories};
+use super::recalled::WAITS_FOR_DECISION;
 use super::retold::{More, Retold};
 use super::stops::Stops;
 use super::telling::Tells;
@@ -386,7 +387,7 @@ impl ChatFold {
         let lines: Vec<String> = calls.chain(self.track.questions(conversation)).collect();
         (!lines.is_empty()).then(|| {
             format!(
-                "Waiting for a person's decision:\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is decided; another message here declines it.",
+                "{WAITS_FOR_DECISION}\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is decided; another message here declines it.",
                 lines.join("\n")
             )
         })

@@ -4,11 +4,13 @@
 //! A journal is taken for the history where each message of a person's and all that was answered to it are the same to the letter.
 //! Where anything is left open the history is taken over as any other: with files, which are written otherwise in a journal, after
 //! messages that were hidden and turns that were tried again, of which the client may have either, and where an answer was shown with
-//! more than the model's words.
+//! more than the model's words; but for the one that a person is waited for, which names its conversation: what came after it, once they
+//! had decided elsewhere, the client was not told.
 
 use turnwright_core::{ContentBlock, Control, ConversationId, Entry, Journal, TurnId, text_of};
 use turnwright_engine::{EngineError, SettingsOverlay, StoreError};
 
+use super::begin::where_there;
 use super::history::{Item, Said};
 use super::known::Fingerprint;
 use crate::error::ApiError;
@@ -17,11 +19,29 @@ use crate::state::ServerState;
 /// How many of the user's newest conversations are looked at.
 const MOST: usize = 32;
 
+/// With what a text begins that a person is waited for to decide, or to answer.
+pub(crate) const WAITS_FOR_DECISION: &str = "Waiting for a person's decision:";
+pub(crate) const WAITS_FOR_ANSWER: &str = "Waiting for a person's answer:";
+/// What stands around the conversation's name in it.
+const AROUND_NAME: (&str, &str) = ("`GET /api/v1/conversations/", "/calls`");
+
 /// What a person said, and all that was answered to it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Exchange {
     said: String,
     answered: String,
+    /// Whether its answer ended with a person being waited for.
+    waited: bool,
+}
+
+impl Exchange {
+    /// Whether a client that has this was told it of `stored`.
+    fn is_of(&self, stored: &Self) -> bool {
+        let rest = stored.answered.strip_prefix(&self.answered);
+        let is_told =
+            rest.is_some_and(|rest| rest.is_empty() || (self.waited && (self.answered.is_empty() || rest.starts_with("\n\n"))));
+        self.said == stored.said && is_told
+    }
 }
 
 /// The conversation that says what the history up to its newest answer says and no more, and its newest turn. It is one that has no
@@ -39,11 +59,20 @@ pub(crate) async fn conversation_of(
     if state.known().was_missed(history) {
         return Ok(None);
     }
-    if let Some(exchanges) = of_history(before) {
-        let newest = state.engine().conversations(None, MOST).await?;
-        let alike = newest.into_iter().filter(|conversation| conversation.overlay == *settings);
-        for conversation in state.known().untold(alike.map(|conversation| conversation.id).collect()) {
-            let look = |journal: &Journal| of_journal(journal).filter(|(said, _)| *said == exchanges).map(|(_, turn)| turn);
+    if let Some((exchanges, waited)) = of_history(before) {
+        let is_named = waited.is_some();
+        let candidates = match waited {
+            Some(named) => where_there(state.engine().conversation(&named).await)?.into_iter().collect(),
+            None => state.engine().conversations(None, MOST).await?,
+        };
+        let alike = candidates.into_iter().filter(|conversation| conversation.overlay == *settings);
+        let alike = alike.map(|conversation| conversation.id).collect();
+        for conversation in if is_named { alike } else { state.known().untold(alike) } {
+            let look = |journal: &Journal| {
+                let (said, turn) = of_journal(journal).filter(|_| is_named || journal.open_turn().is_none())?;
+                let is_it = said.len() == exchanges.len() && exchanges.iter().zip(&said).all(|(told, said)| told.is_of(said));
+                is_it.then_some(turn)
+            };
             match state.engine().look(&conversation, look).await {
                 Ok(Some(turn)) => {
                     state.known().remember(history, conversation.clone(), turn);
@@ -60,27 +89,40 @@ pub(crate) async fn conversation_of(
     Ok(None)
 }
 
-/// What a history says; nothing where a journal may say the same otherwise.
-fn of_history(items: &[Item]) -> Option<Vec<Exchange>> {
+/// What a history says, and the conversation whose person was waited for last; nothing where a journal may say the same otherwise.
+fn of_history(items: &[Item]) -> Option<(Vec<Exchange>, Option<ConversationId>)> {
     let mut exchanges = Exchanges::default();
+    let mut waited = None;
     for item in items {
         match &item.said {
             Said::User(content) => exchanges.said(content)?,
-            Said::Answer { text, .. } => exchanges.answered(text),
+            Said::Answer { text, .. } => match waited_for(text) {
+                Some((told, conversation)) => {
+                    exchanges.answered(told);
+                    exchanges.waited = true;
+                    waited = Some(conversation);
+                }
+                None => exchanges.answered(text),
+            },
             // What ran, and what was decided about it, stands between answers.
             Said::System(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => {}
             Said::Reference { .. } => return None,
         }
     }
-    Some(exchanges.done())
+    Some((exchanges.done(), waited))
 }
 
-/// What a journal says, with its newest turn; nothing where that is not over, or a client may have something else of it.
+/// What was told before a person was waited for, and the conversation that was named with that.
+fn waited_for(text: &str) -> Option<(&str, ConversationId)> {
+    let (told, waiting) = [WAITS_FOR_DECISION, WAITS_FOR_ANSWER].iter().find_map(|begin| text.split_once(begin))?;
+    let (_, named) = waiting.rsplit_once(AROUND_NAME.0)?;
+    let (name, _) = named.split_once(AROUND_NAME.1)?;
+    Some((told, name.parse().ok()?))
+}
+
+/// What a journal says, with its newest turn; nothing where a client may have something else of it.
 fn of_journal(journal: &Journal) -> Option<(Vec<Exchange>, TurnId)> {
     let turn = journal.turn()?.id();
-    if journal.open_turn().is_some() {
-        return None;
-    }
     let mut exchanges = Exchanges::default();
     let mut has_form = false;
     for stored in journal.entries() {
@@ -107,12 +149,13 @@ struct Exchanges {
     saying: Vec<ContentBlock>,
     /// What was answered.
     answers: Vec<String>,
+    waited: bool,
 }
 
 impl Exchanges {
     /// Nothing where there is more than text in it.
     fn said(&mut self, content: &[ContentBlock]) -> Option<()> {
-        if !self.answers.is_empty() {
+        if !self.answers.is_empty() || self.waited {
             self.end();
         }
         let is_text = content.iter().all(|block| matches!(block, ContentBlock::Text { .. }));
@@ -130,7 +173,7 @@ impl Exchanges {
     fn end(&mut self) {
         let said = text_of(&std::mem::take(&mut self.saying)).trim().to_owned();
         let answered = std::mem::take(&mut self.answers).join("\n\n");
-        self.done.push(Exchange { said, answered });
+        self.done.push(Exchange { said, answered, waited: std::mem::take(&mut self.waited) });
     }
 
     fn done(mut self) -> Vec<Exchange> {

@@ -12,6 +12,7 @@ use turnwright_engine::Event;
 use super::chunk::json as write_json;
 use super::error::failure_of;
 use super::ids;
+use super::recalled::WAITS_FOR_ANSWER;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
 use crate::sse::Cut;
@@ -458,7 +459,7 @@ impl ResponseFold {
             return;
         }
         let text = format!(
-            "Waiting for a person's answer:\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is answered; another message here declines it.",
+            "{WAITS_FOR_ANSWER}\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is answered; another message here declines it.",
             lines.join("\n")
         );
         self.note(&text, out);

@@ -4,8 +4,8 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Deserialize;
 use turnwright_api as api;
-use turnwright_core::{CallId, ConversationId, Verdict};
-use turnwright_engine::Choice;
+use turnwright_core::{ApprovalId, CallId, ConversationId, Verdict};
+use turnwright_engine::{About, Choice};
 
 use super::json;
 use crate::error::ApiError;
@@ -77,6 +77,7 @@ pub(super) async fn decide(State(state): State, Params(named): Params<Named>, wh
     let conversation: ConversationId = id(&named.id)?;
     let call: CallId = id(&named.call)?;
     let request: api::DecisionRequest = whole.json()?;
+    let about = about(call, request.approval_id.as_deref())?;
     let verdict = match request.decision {
         api::DecisionVerdict::Allow => Verdict::Allow,
         api::DecisionVerdict::Deny => Verdict::Deny,
@@ -92,7 +93,7 @@ pub(super) async fn decide(State(state): State, Params(named): Params<Named>, wh
     let (engine, said) = (state.engine().clone(), request.decision);
     let (within, asked) = (conversation.clone(), super::asked(&whole)?);
     let decide = async move {
-        let decided = engine.decide_and_remember(&within, call, choice, remember).await?;
+        let decided = engine.decide_and_remember(&within, about, choice, remember).await?;
         let also =
             decided.also.iter().map(|(call, verdict)| api::AlsoDecided { id: call.to_string(), decision: told(*verdict) });
         let also = also.collect();
@@ -101,6 +102,16 @@ pub(super) async fn decide(State(state): State, Params(named): Params<Named>, wh
     };
     let route = format!("calls/{call}/decision");
     Ok(json(StatusCode::OK, once_in(&state, asked, (&conversation, &route), decide).await?))
+}
+
+/// What is decided about: the question, where it is named.
+fn about(call: CallId, asked: Option<&str>) -> Result<About, ApiError> {
+    let Some(named) = asked else { return Ok(About::Call(call)) };
+    let asked: ApprovalId = id(named)?;
+    if asked.call != call {
+        return Err(ApiError::invalid(format!("`{named}` is no question about `{call}`")));
+    }
+    Ok(About::Question(asked))
 }
 
 fn told(verdict: Verdict) -> api::DecisionVerdict {

@@ -12,10 +12,13 @@ use utoipa::openapi::schema::{AnyOf, AnyOfBuilder};
 use utoipa::openapi::{RefOr, Schema};
 
 use super::json;
+use super::streams::UiQuery;
+use super::ui_history::as_told;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Params, Search, State, id, unknown_cursor};
 use crate::openapi::{Conflicting, ConversationPath, NotThere, Refused};
 use crate::report::messages_after;
+use crate::ui::UiVersion;
 
 /// Which form the messages are wanted in; ours where none is named.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -33,7 +36,7 @@ pub(super) struct Form {
     path = "/conversations/{id}/messages",
     operation_id = "listMessages",
     tag = "conversations",
-    params(ConversationPath, PageQuery, Form),
+    params(ConversationPath, PageQuery, Form, UiQuery),
     responses((status = 200, description = "A page of them; with `format`, an `ExportedPage` in its place.", body = MessagePage), Refused, NotThere)
 )]
 pub(super) async fn list(
@@ -41,12 +44,17 @@ pub(super) async fn list(
     InConversation(conversation): InConversation,
     Search(page): Search<PageQuery>,
     Search(form): Search<Form>,
+    Search(ui): Search<UiQuery>,
 ) -> Result<Response, ApiError> {
     let limit = page.limit()?;
     if let Some(name) = &form.format {
         let form = name.parse().map_err(|error: UnknownForm| ApiError::bad_request("invalid_query", error.to_string()))?;
         let journal = state.engine().journal(&conversation).await?;
-        return exported(&journal, form, &page, limit).map(|page| json(StatusCode::OK, page));
+        let mut page = exported(&journal, form, &page, limit)?;
+        if form == ExportForm::AiSdkUi {
+            page.data = as_told(&state, &conversation, &journal, page.data, ui.version(UiVersion::V7)?).await?;
+        }
+        return Ok(json(StatusCode::OK, page));
     }
     let cursor = page.cursor.as_deref();
     // One more tells whether there are more.

@@ -253,7 +253,7 @@ impl UiFold {
                 }
             }
             Event::ToolInputReady { call_id, name, arguments } => self.input_ready(*call_id, name, arguments, out),
-            Event::ToolApprovalRequested { call_id, reason, rule } => {
+            Event::ToolApprovalRequested { call_id, reason, rule, .. } => {
                 self.approval_requested(*call_id, reason, rule.as_deref(), out);
             }
             Event::ToolApprovalDecided { call_id, .. } => self.approval_decided(*call_id, event, out),
@@ -307,7 +307,7 @@ impl UiFold {
         match entry {
             Entry::User(message) => {
                 self.said_last = Some(seq);
-                if !begins_message && self.version >= UiVersion::V7 {
+                if !begins_message && !message.content.is_empty() && self.version >= UiVersion::V7 {
                     let said = (seq, text_of(&message.content));
                     if self.is_answering {
                         self.said_meanwhile.push(said);

@@ -28,12 +28,13 @@ pub(crate) fn chunks_of(
     next: Option<TurnId>,
     events: &[Event],
     offered: Arc<[Arc<ToolDefinition>]>,
+    version: UiVersion,
 ) -> Vec<Box<RawValue>> {
     let begins = |seq: Seq| events.iter().position(|event| matches!(event, Event::Entry { seq: at, .. } if *at == seq));
     let begin = begins(turn.0).unwrap_or(events.len());
     let end = next.and_then(|next| begins(next.0)).unwrap_or(events.len());
     let own = events.get(begin..end).unwrap_or_default();
-    let mut fold = UiFold::new(conversation.clone(), turn, UiVersion::V7, Begin::Turn, offered);
+    let mut fold = UiFold::new(conversation.clone(), turn, version, Begin::Turn, offered);
     let mut out = Vec::new();
     fold.fold(&Frame { seq: Some(turn.0), events: Arc::from(own), has_caught_up: true }, &mut out);
     let text = String::from_utf8(out).unwrap_or_default();

@@ -11,6 +11,7 @@ use turnwright_engine::{Event, Frame};
 use super::{Begin, UiFold, UiVersion};
 
 mod resuming;
+use resuming::first;
 
 fn seq(number: u64) -> Seq {
     Seq::new(number).unwrap()
@@ -123,7 +124,7 @@ fn decided(message: u64, decision: Verdict, rule: Option<&str>) -> Event {
 }
 
 fn asked(message: u64) -> Event {
-    Event::ToolApprovalRequested { call_id: call(message), reason: "approval", rule: None }
+    Event::ToolApprovalRequested { call_id: call(message), approval_id: first(message), reason: "approval", rule: None }
 }
 
 fn suspended() -> Event {
@@ -296,7 +297,12 @@ fn a_question_ends_the_stream_and_its_answer_goes_on_in_the_same_message() {
         step_finished(3, "tool_calls"),
         input_ready(3, "{}"),
         entry(4, Entry::Control(Control::Suspended)),
-        Event::ToolApprovalRequested { call_id: call(3), reason: "approval", rule: Some("rule 1".to_owned()) },
+        Event::ToolApprovalRequested {
+            call_id: call(3),
+            approval_id: first(3),
+            reason: "approval",
+            rule: Some("rule 1".to_owned()),
+        },
         suspended(),
     ];
     let first = told(UiVersion::V7, Begin::Turn, [asked.clone()]);

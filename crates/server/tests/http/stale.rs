@@ -84,7 +84,7 @@ async fn a_yes_that_comes_again_is_none_to_whether_a_lost_call_runs_again() {
             }
             let second = second.unwrap();
             let history = next.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui").await.body;
-            assert!(history.contains("lab__touch: it was interrupted and may have happened"), "{history}");
+            assert!(history.contains("it was interrupted and may have happened"), "{history}");
             assert!(history.contains(&second.replace("mcpr_", "appr_").replace("_c1", "")), "{history}");
             let told = next.post(path, allows(&second)).await;
             assert!(told.body.contains("Touched."), "{path} {fuse:?}: {}", told.body);

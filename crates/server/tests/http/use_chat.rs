@@ -235,9 +235,9 @@ async fn a_history_for_use_chat_fits_the_stream() {
         messages.map(|message| (message["id"].as_str().unwrap().to_owned(), message["parts"].clone())).collect::<Vec<_>>()
     };
     let asked = asked_about(&server.post("/api/chat", says("Touch!")).await);
-    let approval = json!({"id": asked[0].replacen("call_", "appr_", 1)});
+    let approval = json!({"id": asked[0].replacen("call_", "appr_", 1), "requestReason": "asked by approve mode ask"});
     let waits = json!({"type": "dynamic-tool", "toolName": "lab__touch", "toolCallId": asked[0], "state": "approval-requested",
-                       "input": {}, "approval": approval});
+                       "input": {}, "approval": approval, "toolMetadata": {"server": "lab", "tool": "touch"}});
     let told = history().await;
     assert_eq!(told.last().unwrap(), &("turn_1".to_owned(), json!([{"type": "step-start"}, waits])));
     // A message that joins is answered in one of its own, here too.
@@ -245,7 +245,7 @@ async fn a_history_for_use_chat_fits_the_stream() {
     let told = history().await;
     let names: Vec<&str> = told.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(names, ["msg_1", "turn_1", names[2], joined.as_str()]);
-    assert_eq!(told[1].1[1]["state"], "output-error");
+    assert_eq!(told[1].1[1]["state"], "output-denied");
     assert_eq!(told[3].1[1]["state"], "approval-requested");
     let again = told[3].1[1]["toolCallId"].as_str().unwrap().to_owned();
     let last = server.post("/api/chat", answers(&joined, &[(&again, true)])).await;
@@ -254,4 +254,60 @@ async fn a_history_for_use_chat_fits_the_stream() {
     let cursor = page["next_cursor"].as_str().unwrap();
     let next = server.get(&format!("/api/v1/conversations/c1/messages?format=ai-sdk-ui&limit=1&cursor={cursor}")).await.json();
     assert_eq!(next["data"][0]["id"], "turn_1", "also where a page begins with it");
+}
+
+#[tokio::test]
+async fn a_history_for_use_chat_has_the_parts_that_its_stream_left() {
+    let calls = [
+        text("Let me."),
+        call(0, "lab__touch", r#"{"at":1}"#),
+        call(1, "lab__touch", r#"{"at":2}"#),
+        call(2, "lab__look", "[1"),
+    ];
+    let server = server([Answer::whole(calls), Answer::whole([text("Done.")])]);
+    let file =
+        json!({"type": "file", "mediaType": "text/plain", "filename": "a.txt", "url": "data:text/plain;base64,aGVsbG8="});
+    let said = json!([{"type": "text", "text": "Touch!"}, file]);
+    let page = json!({"id": "c1", "trigger": "submit-message", "messages": [{"id": "m", "role": "user", "parts": said}]});
+    let asked = asked_about(&server.post("/api/chat?ui=7", page).await);
+    let history = async |query: &str| {
+        let page = server.get(&format!("/api/v1/conversations/c1/messages?format=ai-sdk-ui{query}")).await.json();
+        let mut messages = page["data"].as_array().unwrap().clone();
+        let parts = messages.iter_mut().flat_map(|message| message["parts"].as_array_mut().unwrap());
+        for part in parts {
+            part.get_mut("toolMetadata").and_then(Value::as_object_mut).map(|metadata| metadata.remove("durationMs"));
+        }
+        messages
+    };
+    let of_touch = json!({"server": "lab", "tool": "touch"});
+    let waits = json!({"type": "dynamic-tool", "toolName": "lab__touch", "toolCallId": asked[1], "state": "approval-requested",
+                       "input": {"at": 2}, "toolMetadata": of_touch,
+                       "approval": {"id": "appr_4_1", "requestReason": "asked by approve mode ask"}});
+    assert_eq!(history("").await[1]["parts"][3], waits);
+    server.decide(&asked[0], "allow").await;
+    server.decide(&asked[1], "deny").await;
+    server.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+
+    let told = history("").await;
+    assert_eq!(told[0]["parts"], said);
+    let expected = json!([
+        {"type": "step-start"},
+        {"type": "text", "text": "Let me.", "state": "done"},
+        {"type": "dynamic-tool", "toolName": "lab__touch", "toolCallId": asked[0], "state": "output-available", "input": {"at": 1},
+         "output": {"content": [{"type": "text", "text": "{\"at\":1}"}]}, "toolMetadata": of_touch,
+         "approval": {"id": "appr_4_0", "requestReason": "asked by approve mode ask", "approved": true}},
+        {"type": "dynamic-tool", "toolName": "lab__touch", "toolCallId": asked[1], "state": "output-denied", "input": {"at": 2},
+         "toolMetadata": of_touch,
+         "approval": {"id": "appr_4_1", "requestReason": "asked by approve mode ask", "approved": false}},
+        {"type": "dynamic-tool", "toolName": "lab__look", "toolCallId": "call_4_2", "state": "output-available", "input": "[1",
+         "output": told[1]["parts"][4]["output"], "toolMetadata": {"server": "lab", "tool": "look"}},
+        {"type": "step-start"},
+        {"type": "text", "text": "Done.", "state": "done"},
+        {"type": "data-usage", "id": "usage", "data": told[1]["parts"][7]["data"]},
+    ]);
+    assert_eq!(told[1]["parts"], expected);
+    assert_eq!(told[1]["parts"][4]["output"]["isError"], true);
+    assert_eq!(told[1]["metadata"]["turnId"], "turn_1");
+    // Clients before 6 know no approvals, and none that was denied.
+    assert_eq!(history("&ui=5").await[1]["parts"][3]["state"], "output-error");
 }

@@ -65,6 +65,35 @@ async fn so_does_one_whose_answer_has_a_form() {
 }
 
 #[tokio::test]
+async fn so_does_one_whose_person_was_waited_for_and_decided_elsewhere_or_not_yet() {
+    for decides in [true, false] {
+        let store = MemoryStore::default();
+        let touches =
+            [Answer::whole([text("Let me touch it."), call(0, "lab__touch", "{}")]), Answer::whole([text("Touched.")])];
+        let server = server_on(store.another_process(), touches);
+        let first = server.chat(&json!({"messages": [user("Touch!")]})).await;
+        let told = first.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+        assert!(told.starts_with("Let me touch it.\n\nWaiting for a person's decision:\n"), "{told}");
+        if decides {
+            let path = format!("/api/v1/conversations/{}/calls/call_4_0/decision", conversation(&first));
+            assert_eq!(server.post(&path, &json!({"decision": "allow"})).await.status, 200);
+            let turn = server.engine.journal(&conversation(&first).parse().unwrap()).await.unwrap().turn().unwrap().id();
+            server.engine.wait(&conversation(&first).parse().unwrap(), turn).await.unwrap();
+        }
+
+        server.engine.shutdown().await;
+        let next = server_on(store.another_process(), [Answer::whole([text("Well.")])]);
+        let other = [user("Touch!"), said(&told.replace("Let me", "Let us")), user("And then?")];
+        let messages = [user("Touch!"), said(&told), user("And then?")];
+        let again = next.chat(&json!({"messages": messages})).await;
+        assert_eq!((again.status, conversation(&again)), (200, conversation(&first)), "{}", again.body);
+        next.engine.shutdown().await;
+        let next = server_on(store.another_process(), [Answer::whole([text("Well.")])]);
+        assert_ne!(conversation(&next.chat(&json!({"messages": other})).await), conversation(&first));
+    }
+}
+
+#[tokio::test]
 async fn a_history_that_no_journal_says_to_the_letter_begins_a_conversation() {
     let store = MemoryStore::default();
     let server = server_on(

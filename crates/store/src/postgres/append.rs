@@ -62,7 +62,7 @@ impl Encoded {
         let side = self.side.iter().map(|record| match record {
             SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
             SideRecord::Create(record) => record.settings.len() + record.title.as_ref().map_or(0, String::len),
-            SideRecord::Title(title) => title.len(),
+            SideRecord::Title(title) => title.as_ref().map_or(0, String::len),
             SideRecord::Document { key, body, .. } => key.len() + body.as_ref().map_or(0, String::len),
             SideRecord::Times(_)
             | SideRecord::TurnOpen { .. }
@@ -209,7 +209,7 @@ impl<'a> Sides<'a> {
             }
             // They are with the entries.
             SideRecord::Times(_) => {}
-            SideRecord::Title(title) => self.push(of, "title", [Some(title), None, None], [None; 2]),
+            SideRecord::Title(title) => self.push(of, "title", [title.as_deref(), None, None], [None; 2]),
             SideRecord::TurnOpen { turn, parked, kept_by } => {
                 let numbers = [Some(integer(turn.0.get())), Some(i64::from(*parked))];
                 self.push(of, "open", [Some(kept_by_text(*kept_by)), None, None], numbers);

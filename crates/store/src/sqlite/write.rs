@@ -116,7 +116,7 @@ impl Write {
                 let side = append.side.iter().map(|record| match record {
                     SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
                     SideRecord::Create(record) => record_bytes(record),
-                    SideRecord::Title(title) => title.len(),
+                    SideRecord::Title(title) => title.as_ref().map_or(0, String::len),
                     SideRecord::Document { key, body, .. } => key.len() + body.as_ref().map_or(0, String::len),
                     SideRecord::Times(_)
                     | SideRecord::TurnOpen { .. }

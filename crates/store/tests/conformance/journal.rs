@@ -129,7 +129,7 @@ pub(super) async fn an_append_without_entries_writes_its_records_alone(backend: 
     let store = backend.open().await;
     store.create(record("a", 1)).await.unwrap();
 
-    let written = store.append(with(append("a", 1, Vec::new()), vec![SideRecord::Title("T".to_owned())])).await;
+    let written = store.append(with(append("a", 1, Vec::new()), vec![SideRecord::Title(Some("T".to_owned()))])).await;
 
     assert_eq!(written, Ok(Vec::new()));
     let id = "a".parse().unwrap();

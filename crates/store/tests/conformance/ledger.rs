@@ -88,7 +88,7 @@ pub(crate) async fn a_reservation_beyond_a_ceiling_is_refused_and_nothing_is_wri
     store.create(record("a")).await.unwrap();
     reserve(&*store, &a, reservation("ann", DAY, 100, 100)).await.unwrap();
     settle(&*store, &a, 60).await;
-    let too_much = [SideRecord::Title("no".to_owned()), SideRecord::Reserve(reservation("ann", DAY, 41, 100))];
+    let too_much = [SideRecord::Title(Some("no".to_owned())), SideRecord::Reserve(reservation("ann", DAY, 41, 100))];
     assert_eq!(beside(&*store, &a, too_much.to_vec()).await, Err(StoreError::OverBudget));
     assert_eq!(store.conversation(&a).await.unwrap().unwrap().title, None);
     // In money, of everybody, and over more than a day, it is the same.

@@ -16,7 +16,7 @@ fn keyed(key: &str, text: &str) -> SideRecord {
 
 pub(super) async fn a_conversation_begins_with_its_first_append(backend: &dyn Backend) {
     let store = backend.open().await;
-    let title = SideRecord::Title("Made from the message".to_owned());
+    let title = SideRecord::Title(Some("Made from the message".to_owned()));
     let first = with(append("a", 1, vec![said("hello")]), vec![SideRecord::Create(record("a", 7)), title]);
 
     assert_eq!(store.append(first.clone()).await.unwrap(), stored(&first));
@@ -44,11 +44,13 @@ pub(super) async fn a_title_comes_with_entries(backend: &dyn Backend) {
     let store = backend.open().await;
     store.create(ConversationRecord { title: None, ..record("a", 1) }).await.unwrap();
 
-    let titled = with(append("a", 1, vec![said("x")]), vec![SideRecord::Title("Ä".to_owned())]);
+    let titled = with(append("a", 1, vec![said("x")]), vec![SideRecord::Title(Some("Ä".to_owned()))]);
     store.append(titled).await.unwrap();
 
     let found = store.conversation(&"a".parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(found, ConversationRecord { title: Some("Ä".to_owned()), updated_at_ms: 1_001, ..record("a", 1) });
+    store.append(with(append("a", 2, vec![said("x")]), vec![SideRecord::Title(None)])).await.unwrap();
+    assert_eq!(store.conversation(&"a".parse().unwrap()).await.unwrap().unwrap().title, None);
 }
 
 pub(super) async fn an_answer_is_kept_without_entries_and_goes_with_its_conversation(backend: &dyn Backend) {
@@ -168,7 +170,7 @@ pub(super) async fn records_of_a_refused_append_are_not_written(backend: &dyn Ba
     let before = store.conversation(&"a".parse().unwrap()).await.unwrap();
 
     let side = vec![
-        SideRecord::Title("new".to_owned()),
+        SideRecord::Title(Some("new".to_owned())),
         SideRecord::TurnOpen { turn: TurnId(seq(1)), parked: true, kept_by: KeptBy::Chat },
         keyed("key", "x"),
     ];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use turnwright_core::policy::{Action, Reach, ReadyRule, Remembered, Whose};
 use turnwright_core::{
-    CallId, ConversationId, DecidedBy, Decision, Entry, QuestionReason, ToolDefinition, Turn, TurnId, Verdict,
+    ApprovalId, CallId, ConversationId, DecidedBy, Decision, Entry, QuestionReason, ToolDefinition, Turn, TurnId, Verdict,
 };
 
 use super::{Act, Choice, still_open};
@@ -16,6 +16,48 @@ use crate::inner::Inner;
 use crate::live::{Live, State};
 use crate::rules;
 use crate::{EngineError, SideRecord};
+
+/// What a decision is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// A call, whatever is asked about it by now.
+    Call(CallId),
+    /// One question about a call, and none that came after it.
+    Question(ApprovalId),
+}
+
+impl About {
+    fn call(self) -> CallId {
+        match self {
+            Self::Call(call) | Self::Question(ApprovalId { call, .. }) => call,
+        }
+    }
+
+    /// Whether nothing else is asked about the call by now. Where nothing is, it is for others to say what became of it.
+    fn must_be_open(self, turn: Option<&Turn>) -> Result<(), EngineError> {
+        let Self::Question(asked) = self else { return Ok(()) };
+        let open = turn.and_then(|turn| turn.waiting().find(|(view, _)| view.id == asked.call));
+        match open.map(|(view, question)| (view.approval(), question.reason.as_str())) {
+            Some((open, reason)) if open != asked => {
+                let why = format!("`{asked}` is not what is asked about it: that is `{open}`, {reason}");
+                Err(EngineError::NotWaiting { call: asked.call, why })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+impl From<CallId> for About {
+    fn from(call: CallId) -> Self {
+        Self::Call(call)
+    }
+}
+
+impl From<ApprovalId> for About {
+    fn from(asked: ApprovalId) -> Self {
+        Self::Question(asked)
+    }
+}
 
 /// What a decision came to.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,12 +76,13 @@ pub(super) fn decisions(
     inner: &Inner,
     live: &Live,
     state: &State,
-    choices: &[(CallId, Choice)],
+    choices: &[(About, Choice)],
     remember: Option<&Remember>,
 ) -> Result<Act<Agreed>, EngineError> {
     let mut all = Act::of(Vec::new(), Vec::new(), (Decided::default(), Vec::new()));
-    for (call, choice) in choices {
-        let one = decision(inner, live, state, *call, choice)?;
+    for (about, choice) in choices {
+        about.must_be_open(state.journal.open_turn())?;
+        let one = decision(inner, live, state, about.call(), choice)?;
         all.entries.extend(one.entries);
         // Of the turn each says the same, and what was pushed for one before stays.
         if all.side.is_empty() {
@@ -47,7 +90,7 @@ pub(super) fn decisions(
         }
         all.answer.1.extend(one.answer);
         if let (Some(remember), Some(turn)) = (remember, state.journal.open_turn()) {
-            let known = turn.call(*call).map_or(("", ""), |view| (view.name, view.arguments));
+            let known = turn.call(about.call()).map_or(("", ""), |view| (view.name, view.arguments));
             let arguments = choice.arguments.as_deref().unwrap_or(known.1);
             let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
             let place = (live, turn.id());
@@ -57,7 +100,7 @@ pub(super) fn decisions(
             if let Some(Entry::Decision(decision)) = all.entries.last_mut() {
                 decision.remembered = Some(Box::new(rule.remembered.clone()));
             }
-            let decided: Vec<CallId> = choices.iter().map(|(call, _)| *call).collect();
+            let decided: Vec<CallId> = choices.iter().map(|(about, _)| about.call()).collect();
             for entry in decided_by(inner, live, state, turn, &rule, &decided) {
                 all.answer.0.also.push((entry.call, entry.verdict));
                 all.entries.push(Entry::Decision(entry));
@@ -209,9 +252,12 @@ fn decision(
     }
     let catalog = inner.catalogs.of(&state.owner);
     let asks_about_change = waits_for == Some(QuestionReason::DefinitionChanged);
-    // Whoever was asked about the call alone has not seen what changed.
+    // Whoever was asked about the call alone has not seen what changed: they agree to what it was decided about before, or to
+    // what the model was offered.
+    let seen = view.decided_hash.map(Arc::from).or_else(|| journal.definition(view.name).map(|tool| definition_hash(tool)));
     let now = if asks_about_change { catalog.get_changed_too(view.name) } else { catalog.get(view.name) };
-    let hash = now.map(|tool| tool.hash.clone()).or_else(|| journal.definition(view.name).map(|tool| definition_hash(tool)));
+    let now = now.filter(|tool| asks_about_change || seen.as_ref().is_none_or(|hash| *hash == tool.hash));
+    let hash = now.map(|tool| tool.hash.clone()).or(seen);
     if may_run {
         let arguments = choice.arguments.as_deref();
         let schema = now.map(|tool| &tool.definition).or_else(|| journal.definition(view.name));

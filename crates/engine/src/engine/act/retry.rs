@@ -96,7 +96,9 @@ fn retry(
     }
     let turn = last.id();
     let settings = inner.settings(overlay, last.settings());
-    bounds.hold(settings.approve, inner.defaults().approve, last.settings().approve)?;
+    let default = inner.defaults().approve;
+    bounds.hold(settings.approve, default, last.settings().approve)?;
+    bounds.hold_open(settings.approve, default, state.overlay.approve.unwrap_or(default))?;
     // What was taken over from elsewhere was offered nothing here.
     let is_settled = inner.is_settled();
     let offered = inner.newly_offered(&state.owner, &state.journal, &settings).filter(|_| is_settled);

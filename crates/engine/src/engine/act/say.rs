@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, CallId, ContentBlock, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason,
-    Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
+    AnswerAction, Answered, AnsweredBy, CallId, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason, Seq,
+    StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
 use super::decision::decisions_beside;
+use super::title::retitled;
 use super::{Act, Bounds, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::{Live, State};
@@ -36,9 +37,10 @@ pub(super) fn say(
         }
     };
     let default = inner.defaults().approve;
+    let chosen = state.overlay.approve.unwrap_or(default);
     match state.journal.open_turn() {
-        None => bounds.hold(settings.approve, default, state.overlay.approve.unwrap_or(default))?,
-        Some(_) => bounds.hold_open(settings.approve, default)?,
+        None => bounds.hold(settings.approve, default, chosen)?,
+        Some(_) => bounds.hold_open(settings.approve, default, chosen)?,
     }
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
     let mut agreed = Vec::new();
@@ -54,6 +56,7 @@ pub(super) fn say(
         }
     };
     drop(act.entries.splice(..0, hidden));
+    act.side.extend(retitled(state.chosen.title.as_deref(), &state.journal, &act.entries));
     for (key, fingerprint) in message.idempotency.iter().chain(&message.known_as) {
         let kept = Kept { conversation: Some(live.id.clone()), sent: Some(act.answer.clone()) };
         act.side.push(kept.record(key, fingerprint)?);
@@ -149,32 +152,9 @@ fn open(
     if is_settled && let Some(offered) = inner.newly_offered(&state.owner, &state.journal, settings) {
         entries.push(offered);
     }
-    let mut side = vec![SideRecord::TurnOpen { turn, parked: false, kept_by: message.kept_by }];
-    if state.chosen.title.is_none() && state.journal.last_seq().is_none() {
-        side.extend(title_of(&message.content).map(SideRecord::Title));
-    }
+    let side = vec![SideRecord::TurnOpen { turn, parked: false, kept_by: message.kept_by }];
     let answer = Sent { message_id: MessageId(at), turn_id: turn, state: SentState::Started };
     Ok(Act { slot, is_for_all, ..Act::of(entries, side, answer) })
-}
-
-/// The longest title that is made from a message, in characters.
-const MAX_TITLE_CHARS: usize = 60;
-
-/// A title from a first message: its first line that says something, cut at a word.
-pub(in crate::engine) fn title_of(content: &[ContentBlock]) -> Option<String> {
-    let line = content.iter().find_map(|block| match block {
-        ContentBlock::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),
-        ContentBlock::Image { .. }
-        | ContentBlock::Audio { .. }
-        | ContentBlock::Resource { .. }
-        | ContentBlock::ResourceLink { .. } => None,
-    })?;
-    if line.chars().count() <= MAX_TITLE_CHARS {
-        return Some(line.to_owned());
-    }
-    let cut: String = line.chars().take(MAX_TITLE_CHARS).collect();
-    let at_word = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(words, _)| words);
-    Some(format!("{}…", at_word.trim_end()))
 }
 
 fn decline(call: CallId, reason: QuestionReason) -> Entry {

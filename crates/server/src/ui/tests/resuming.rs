@@ -1,8 +1,12 @@
 //! Coming back in the middle of a message.
 
-use turnwright_core::{Claim, DriverId, ElicitationId};
+use turnwright_core::{ApprovalId, Claim, DriverId, ElicitationId};
 
 use super::*;
+
+pub(super) fn first(message: u64) -> ApprovalId {
+    ApprovalId { call: call(message), number: 1 }
+}
 
 /// Chunks with their ids, as they are read one by one.
 fn read(stream: &str) -> Vec<(u64, String)> {
@@ -160,7 +164,7 @@ fn who_saw_a_question_is_told_what_came_of_it() {
         step_finished(3, "tool_calls"),
         input_ready(3, "{}"),
         entry(4, Entry::Control(Control::Suspended)),
-        Event::ToolApprovalRequested { call_id: call(3), reason: "approval", rule: None },
+        Event::ToolApprovalRequested { call_id: call(3), approval_id: first(3), reason: "approval", rule: None },
         suspended(),
     ];
     let before = fold_all(&mut fold_of(UiVersion::V7, Begin::Turn), [asked.clone()]);
@@ -226,7 +230,7 @@ fn a_turn_before_the_last_is_told_to_its_end_and_no_further() {
 
 #[test]
 fn what_is_asked_about_a_lost_call_has_another_name_than_what_a_rule_allowed() {
-    let lost = |rule| Event::ToolApprovalRequested { call_id: call(2), reason: "unknown_outcome", rule };
+    let lost = |rule| Event::ToolApprovalRequested { call_id: call(2), approval_id: first(2), reason: "unknown_outcome", rule };
     let events =
         vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), decided(2, Verdict::Allow, Some("rule 2")), lost(None)];
     let told = told(UiVersion::V7, Begin::Turn, [events]);
@@ -237,7 +241,7 @@ fn what_is_asked_about_a_lost_call_has_another_name_than_what_a_rule_allowed() {
 
 #[test]
 fn a_client_before_7_is_told_what_must_be_known_of_a_lost_call() {
-    let lost = Event::ToolApprovalRequested { call_id: call(2), reason: "unknown_outcome", rule: None };
+    let lost = Event::ToolApprovalRequested { call_id: call(2), approval_id: first(2), reason: "unknown_outcome", rule: None };
     let events = vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), lost];
     let told = told(UiVersion::V6, Begin::Turn, [events]);
     let [.., notice, asked] = &told[..] else { panic!("{told:?}") };

@@ -1,0 +1,189 @@
+//! What a client of the UI message stream puts together of its chunks. Pure, and as `processUIMessageStream` of the package
+//! `ai` does it, so that a history begins with what the stream left.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use turnwright_core::TurnId;
+
+type Part = Map<String, Value>;
+
+/// A message of a model's.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Assembled {
+    pub(crate) id: String,
+    pub(crate) metadata: Option<Value>,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// The messages of a turn that these chunks told. What a person said meanwhile begins another one: a history has it between them.
+pub(crate) fn assembled(turn: TurnId, chunks: &[Box<RawValue>]) -> Vec<Assembled> {
+    let mut assembling = Assembling { turn: turn.to_string(), ..Assembling::default() };
+    assembling.open.id = turn.to_string();
+    chunks.iter().filter_map(|chunk| serde_json::from_str(chunk.get()).ok()).for_each(|chunk| assembling.take(chunk));
+    assembling.done.push(assembling.open);
+    assembling.done
+}
+
+#[derive(Debug, Default)]
+struct Assembling {
+    turn: String,
+    done: Vec<Assembled>,
+    open: Assembled,
+    /// The places of texts that come in, by their names.
+    texts: HashMap<String, usize>,
+    /// What came of the arguments of calls.
+    inputs: HashMap<String, String>,
+}
+
+impl Assembling {
+    fn take(&mut self, mut chunk: Part) {
+        let kind = text(&chunk, "type").to_owned();
+        match kind.as_str() {
+            "start" => self.open.metadata = chunk.remove("messageMetadata"),
+            "text-start" => self.begin_text(&chunk, json!({"type": "text", "text": "", "state": "streaming"})),
+            "reasoning-start" => {
+                let id = text(&chunk, "id").to_owned();
+                self.begin_text(&chunk, json!({"type": "reasoning", "id": id, "text": "", "state": "streaming"}));
+            }
+            "text-delta" | "reasoning-delta" => {
+                if let Some(Value::String(text)) = self.text_part(&chunk).and_then(|part| part.get_mut("text")) {
+                    text.push_str(self::text(&chunk, "delta"));
+                }
+            }
+            "text-end" | "reasoning-end" => set(self.text_part(&chunk), "state", "done".into()),
+            "tool-input-start" => self.input(&mut chunk, "input-streaming"),
+            "tool-input-delta" => self.more_input(&chunk),
+            "tool-input-available" => self.input(&mut chunk, "input-available"),
+            "tool-input-error" => self.input(&mut chunk, "output-error"),
+            "tool-approval-request" => self.asked(&mut chunk),
+            "tool-approval-response" => self.decided(&mut chunk),
+            "tool-output-denied" => set(self.call(text(&chunk, "toolCallId")), "state", "output-denied".into()),
+            "tool-output-available" => self.output(&mut chunk, "output-available"),
+            "tool-output-error" => self.output(&mut chunk, "output-error"),
+            "steering-message" => {
+                let id = format!("{}_{}", self.turn, text(&chunk, "id").trim_start_matches("msg_"));
+                self.done.push(std::mem::replace(&mut self.open, Assembled { id, ..Assembled::default() }));
+                self.texts.clear();
+            }
+            "start-step" => self.push(json!({"type": "step-start"})),
+            "reset-step" => {
+                let begin = self.open.parts.iter().rposition(|part| text(part, "type") == "step-start");
+                self.open.parts.truncate(begin.map_or(0, |begin| begin.saturating_add(1)));
+                self.texts.clear();
+                self.inputs.clear();
+            }
+            _ if kind.starts_with("data-") && chunk.get("transient") != Some(&Value::Bool(true)) => self.data(chunk),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, part: Value) {
+        if let Value::Object(part) = part {
+            self.open.parts.push(part);
+        }
+    }
+
+    fn begin_text(&mut self, chunk: &Part, part: Value) {
+        self.texts.insert(text(chunk, "id").to_owned(), self.open.parts.len());
+        self.push(part);
+    }
+
+    fn text_part(&mut self, chunk: &Part) -> Option<&mut Part> {
+        self.texts.get(text(chunk, "id")).and_then(|at| self.open.parts.get_mut(*at))
+    }
+
+    /// The part of a call, which may be of a message before: what came meanwhile may have decided about it.
+    fn call(&mut self, id: &str) -> Option<&mut Part> {
+        self.parts().find(|part| text(part, "toolCallId") == id)
+    }
+
+    /// All parts, the newest first.
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part> {
+        let all = self.done.iter_mut().chain(std::iter::once(&mut self.open));
+        all.rev().flat_map(|message| message.parts.iter_mut().rev())
+    }
+
+    fn input(&mut self, chunk: &mut Part, state: &str) {
+        let id = text(chunk, "toolCallId").to_owned();
+        if self.call(&id).is_none() {
+            self.push(json!({"type": "dynamic-tool", "toolCallId": id}));
+        }
+        let Some(part) = self.call(&id) else { return };
+        for old in ["input", "output", "errorText", "rawInput"] {
+            part.remove(old);
+        }
+        part.insert("state".to_owned(), state.into());
+        take_over(part, chunk, &["toolName", "input", "errorText", "title", "toolMetadata"]);
+    }
+
+    fn more_input(&mut self, chunk: &Part) {
+        let id = text(chunk, "toolCallId");
+        let whole = self.inputs.entry(id.to_owned()).or_default();
+        whole.push_str(text(chunk, "inputTextDelta"));
+        let whole = whole.clone();
+        if let Some(part) = self.call(id) {
+            if let Ok(input) = serde_json::from_str(&whole) {
+                part.insert("input".to_owned(), input);
+            }
+            part.insert("rawInput".to_owned(), whole.into());
+        }
+    }
+
+    fn asked(&mut self, chunk: &mut Part) {
+        let mut approval = Part::new();
+        for (of, to) in [("approvalId", "id"), ("reason", "requestReason"), ("isAutomatic", "isAutomatic")] {
+            approval.extend(chunk.remove(of).map(|value| (to.to_owned(), value)));
+        }
+        if let Some(part) = self.call(text(chunk, "toolCallId")) {
+            part.insert("state".to_owned(), "approval-requested".into());
+            part.insert("approval".to_owned(), Value::Object(approval));
+        }
+    }
+
+    fn decided(&mut self, chunk: &mut Part) {
+        let id = chunk.get("approvalId");
+        let is_asked = |part: &&mut Part| part.get("approval").is_some_and(|approval| approval.get("id") == id);
+        let Some(part) = self.parts().find(is_asked) else { return };
+        part.insert("state".to_owned(), "approval-responded".into());
+        if let Some(Value::Object(approval)) = part.get_mut("approval") {
+            take_over(approval, chunk, &["approved", "reason"]);
+        }
+    }
+
+    fn output(&mut self, chunk: &mut Part, state: &str) {
+        let Some(part) = self.call(text(chunk, "toolCallId")) else { return };
+        for old in ["output", "errorText", "rawInput"] {
+            part.remove(old);
+        }
+        part.insert("state".to_owned(), state.into());
+        take_over(part, chunk, &["output", "errorText", "toolMetadata"]);
+    }
+
+    fn data(&mut self, mut chunk: Part) {
+        let is_same =
+            |part: &&mut Part| chunk.contains_key("id") && ["type", "id"].iter().all(|key| part.get(*key) == chunk.get(*key));
+        match self.open.parts.iter_mut().find(is_same) {
+            Some(part) => take_over(part, &mut chunk, &["data"]),
+            None => self.open.parts.push(chunk),
+        }
+    }
+}
+
+fn text<'a>(part: &'a Part, key: &str) -> &'a str {
+    part.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn set(part: Option<&mut Part>, key: &str, value: Value) {
+    if let Some(part) = part {
+        part.insert(key.to_owned(), value);
+    }
+}
+
+/// Moves these into a part, as far as they are there.
+fn take_over(part: &mut Part, from: &mut Part, keys: &[&str]) {
+    for key in keys {
+        part.extend(from.remove(*key).map(|value| ((*key).to_owned(), value)));
+    }
+}
