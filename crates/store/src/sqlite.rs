@@ -11,6 +11,7 @@ mod ledger;
 mod locks;
 mod log;
 mod migrate;
+mod named;
 mod open;
 mod options;
 mod part;
