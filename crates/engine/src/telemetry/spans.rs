@@ -21,6 +21,9 @@ use super::content;
 /// The target of the spans that are exported.
 pub const TARGET: &str = "turnwright::trace";
 
+/// Why a model ended, which the conventions want as a list of texts. A span has no lists: whoever exports it makes it one.
+pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+
 /// What the log says with each line about a turn: its conversation and its name. At the level of errors, so that no filter
 /// takes it away from a line that is shown.
 pub(crate) fn turn_context(conversation: &ConversationId, turn: Option<TurnId>) -> Span {
@@ -99,7 +102,7 @@ fn provider_name(dialect: &str) -> &str {
 
 /// What a model call used.
 pub(crate) fn used(span: &Span, usage: &Usage, finish: &str) {
-    span.record("gen_ai.response.finish_reasons", finish);
+    span.record(FINISH_REASONS, finish);
     let counts = [
         ("gen_ai.usage.input_tokens", usage.input_tokens),
         ("gen_ai.usage.output_tokens", usage.output_tokens),
@@ -108,9 +111,14 @@ pub(crate) fn used(span: &Span, usage: &Usage, finish: &str) {
     ];
     for (name, count) in counts {
         if let Some(count) = count {
-            span.record(name, count);
+            span.record(name, integer(count));
         }
     }
+}
+
+/// An exporter sends other numbers than these as text.
+fn integer(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// What the model is shown.
@@ -209,7 +217,7 @@ pub fn mcp_call(call: &McpCall<'_>) {
             span.record("network.protocol.name", "http");
             span.record("server.address", host);
             if let Some(port) = port {
-                span.record("server.port", port);
+                span.record("server.port", i64::from(port));
             }
         }
     }
