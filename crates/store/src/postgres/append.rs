@@ -221,8 +221,8 @@ impl<'a> Sides<'a> {
                 let times = [Some(integer(record.created_at_ms)), Some(integer(record.updated_at_ms))];
                 self.push(of, "create", texts, times);
             }
-            // They are with the entries.
-            SideRecord::Times(_) => {}
+            // They are with the entries; what another holds is a value of the statement.
+            SideRecord::Times(_) | SideRecord::HoldsAs { .. } => {}
             SideRecord::Title(title) => self.push(of, "title", [Some(title), None, None], [None; 2]),
             SideRecord::TurnOpen { turn, parked, kept_by } => {
                 let numbers = [Some(integer(turn.0.get())), Some(i64::from(*parked))];
@@ -237,8 +237,6 @@ impl<'a> Sides<'a> {
                 self.push(of, "document", [Some(kind), Some(key), body.as_deref()], [None; 2]);
             }
             SideRecord::Holds { artifact } => self.push(of, "holds", [Some(artifact), None, None], [None; 2]),
-            // It is asked for apart.
-            SideRecord::HoldsAs { .. } => {}
             SideRecord::Reserve(reservation) => {
                 let texts = [
                     Some(clean(&reservation.purpose)),

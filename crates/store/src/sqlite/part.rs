@@ -17,7 +17,7 @@ const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 #[derive(Debug)]
 pub(crate) struct Part {
     file: PathBuf,
-    part: PathBuf,
+    made_at: PathBuf,
     drivers: Drivers,
 }
 
@@ -37,14 +37,14 @@ impl Part {
                 format!("another process writes `{}` at this moment; wait for it or name another file", file.display());
             return Err(StoreError::Unusable { reason });
         }
-        let begun = Self { file, part, drivers };
+        let begun = Self { file, made_at: part, drivers };
         begun.clear()?;
         Ok(begun)
     }
 
     /// Where it is made.
     pub(crate) fn options(&self) -> SqliteOptions {
-        SqliteOptions::at_file(&self.part)
+        SqliteOptions::at_file(&self.made_at)
     }
 
     /// Gives it its own name, for good. Nobody may have it open any more.
@@ -54,13 +54,13 @@ impl Part {
     pub(crate) fn finish(self) -> Result<(), StoreError> {
         let fails = |error: std::io::Error| failure::of_file(&self.file, "written", &error);
         // Whoever has it open last puts the log back into it, and says nothing where that cannot be.
-        if beside(&self.part, "-wal").exists() {
+        if beside(&self.made_at, "-wal").exists() {
             let reason = format!("`{}` cannot be written: what its log holds could not be put into it", self.file.display());
             return Err(StoreError::Unusable { reason });
         }
-        std::fs::File::open(&self.part).and_then(|part| part.sync_all()).map_err(fails)?;
+        std::fs::File::open(&self.made_at).and_then(|part| part.sync_all()).map_err(fails)?;
         must_not_be_there(&self.file)?;
-        std::fs::rename(&self.part, &self.file).map_err(fails)?;
+        std::fs::rename(&self.made_at, &self.file).map_err(fails)?;
         #[cfg(unix)]
         if let Some(folder) = self.file.parent() {
             std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(fails)?;
@@ -70,7 +70,7 @@ impl Part {
 
     /// Removes what there is of it.
     fn clear(&self) -> Result<(), StoreError> {
-        for path in std::iter::once(self.part.clone()).chain(BESIDE.map(|name| beside(&self.part, name))) {
+        for path in std::iter::once(self.made_at.clone()).chain(BESIDE.map(|name| beside(&self.made_at, name))) {
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(failure::of_file(&path, "removed", &error));
