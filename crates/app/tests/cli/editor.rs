@@ -10,7 +10,7 @@ use agent_client_protocol::v1::schema::{
     RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId, SessionNotification,
     SessionUpdate, StopReason, ToolCallUpdate,
 };
-use agent_client_protocol::{Agent, ByteStreams, Client, Error};
+use agent_client_protocol::{Agent, ByteStreams, Client, Error, Responder};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
 use crate::support::{LIMIT, Place};
@@ -95,7 +95,7 @@ pub(crate) async fn with_asked<T: Send + 'static>(
             agent.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
             let done = tokio::time::timeout(LIMIT, work(agent, told)).await.unwrap();
             // Not every client knows a request that is taken back.
-            let asked: Vec<_> = unanswered.lock().unwrap().iter().map(|responder| responder.cancellation()).collect();
+            let asked: Vec<_> = unanswered.lock().unwrap().iter().map(Responder::cancellation).collect();
             for cancellation in asked {
                 tokio::select! {
                     biased;
