@@ -12,6 +12,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tracing_subscriber::fmt::MakeWriter;
 use turnwright_engine::KnownSecrets;
+use turnwright_engine::telemetry::spans;
 
 /// The secrets of this process, for what is written before there is a host, and after it.
 static KNOWN: OnceLock<KnownSecrets> = OnceLock::new();
@@ -54,7 +55,7 @@ impl Write for Lines {
     }
 }
 
-/// An exporter that is told no secrets.
+/// An exporter that is told no secrets, and lists where a span has none.
 #[derive(Debug)]
 pub(crate) struct Spans<E>(pub(crate) E);
 
@@ -92,6 +93,11 @@ fn hide_in_span(span: &mut SpanData) {
 fn hide_in_attributes(attributes: &mut [KeyValue]) {
     let string = |text: &StringValue| StringValue::from(hidden(text.as_str()).into_owned());
     for attribute in attributes {
+        if attribute.key.as_str() == spans::FINISH_REASONS
+            && let Value::String(reason) = &attribute.value
+        {
+            attribute.value = Value::Array(Array::String(vec![reason.clone()]));
+        }
         match &mut attribute.value {
             Value::String(text) => *text = string(text),
             Value::Array(Array::String(texts)) => texts.iter_mut().for_each(|text| *text = string(text)),

@@ -9,6 +9,7 @@ use turnwright_host::config::{LogFormat, TelemetryConfig};
 use turnwright_host::{Environment, Network};
 
 use crate::hiding::Lines;
+use crate::output::say;
 use crate::telemetry;
 
 /// What is logged, and where traces go.
@@ -27,7 +28,8 @@ pub(crate) fn start(logging: Logging<'_>, environment: &Environment) -> Result<(
     let has_color = io::stderr().is_terminal() && wants_color(environment);
     // What the MCP library says is about its own inside and names no server: ours say what failed; directives after it win.
     // What is traced is not logged.
-    let filter = EnvFilter::builder().parse_lossy(format!("rmcp=off,{},{}=off", logging.level, spans::TARGET));
+    let filter = format!("rmcp=off,{},{}=off,{SAID}=info", logging.level, spans::TARGET);
+    let filter = EnvFilter::builder().parse_lossy(filter);
     let lines = tracing_subscriber::fmt::layer().with_writer(Lines).with_ansi(has_color).log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match logging.format {
         LogFormat::Text => lines.with_filter(filter).boxed(),
@@ -40,6 +42,17 @@ pub(crate) fn start(logging: Logging<'_>, environment: &Environment) -> Result<(
     // One that is there already stays.
     drop(tracing::subscriber::set_global_default(Registry::default().with(lines).with(traces)));
     problem.map_or(Ok(()), Err)
+}
+
+/// What is told whatever the level is.
+const SAID: &str = "turnwright::said";
+
+/// Says a line beside the output, as a line of the log where that is for programs.
+pub(crate) fn announce(format: LogFormat, line: &str) {
+    match format {
+        LogFormat::Text => say(line),
+        LogFormat::Json => tracing::info!(target: SAID, "{line}"),
+    }
 }
 
 /// Whether colours are wanted (<https://no-color.org>).

@@ -192,6 +192,7 @@ impl Append {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::HoldsAs { .. }
             | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. }
@@ -238,6 +239,12 @@ pub enum SideRecord {
     Holds {
         /// The artifact's id.
         artifact: String,
+    },
+    /// The conversation holds every artifact that another holds, from here on; [`StoreError::Gone`] of the other, and nothing
+    /// written, where it is not there. It is not removed in between.
+    HoldsAs {
+        /// The other.
+        other: ConversationId,
     },
     /// The user's other conversations must have fewer turns than this that are not over and wait for no person. Looked at in the
     /// append's own transaction, so that it holds for those who begin turns at the same instant, in whichever process.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turnwright_engine::StoreError;
 use turnwright_engine::knowledge::version_of;
-use turnwright_store::{Durability, Location, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
+use turnwright_store::{Durability, Location, MOVING, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
 
 use crate::HostError;
 use crate::config::{self, Loaded};
@@ -58,8 +58,19 @@ impl Place {
         Ok(Self::Sqlite(SqliteOptions::at_file(path).durability(durability)))
     }
 
-    /// Opens it.
+    /// Opens it, where it is whole.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Storage>, HostError> {
+        let store = self.open_any().await?;
+        let Some(moving) = store.documents(MOVING).await?.pop() else { return Ok(store) };
+        store.close().await;
+        let reason = format!(
+            "a move from {} broke off before it was whole, rules and entries may be missing; the same `turnwright db move` goes on",
+            moving.body
+        );
+        Err(StoreError::Unusable { reason }.into())
+    }
+
+    async fn open_any(&self) -> Result<Arc<dyn Storage>, HostError> {
         match self {
             Self::Sqlite(options) => Ok(Arc::new(SqliteStore::open(options)?)),
             Self::Postgres { options, folder } => {

@@ -20,7 +20,7 @@ mod sqlite;
 mod vectors;
 mod words;
 
-pub use moving::{Location, Moved, backup, check, move_all};
+pub use moving::{Location, MOVING, Moved, backup, check, move_all};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use turnwright_engine::StoreError;
 
 use crate::postgres::RowLink;
+use crate::sqlite::Part;
 use crate::{PostgresOptions, SqliteOptions};
 use tables::{DOCUMENTS, FILES, PIECES, Row, TABLES, Table, Value};
 
@@ -57,8 +58,8 @@ trait Rows: Send + Sync {
     async fn close(&self);
 }
 
-/// By which a move that broke off is known, at its target: a document of this kind.
-const MOVING: &str = "moving";
+/// By which a move that broke off is known, at its target: a document of this kind, which says from where it was moved.
+pub const MOVING: &str = "moving";
 
 /// Moves everything `from` one database `to` another that is empty, or to which the same move broke off; then compares both.
 ///
@@ -83,19 +84,22 @@ pub async fn move_all(from: &Location, to: &Location) -> Result<Moved, StoreErro
 }
 
 /// Writes everything of a database, as it is at one moment, into a SQLite file that is not there yet. Others may use the
-/// database meanwhile. The file is a database as any other: it is used as it is, or moved to where it shall be.
+/// database meanwhile. The file is a database as any other: it is used as it is, or moved to where it shall be. It has its name
+/// once it is whole, `FILE.part` before.
 ///
 /// # Errors
 /// Where the file is there, and as [`move_all`].
 pub async fn backup(from: &Location, file: &std::path::Path) -> Result<Moved, StoreError> {
-    if file.exists() {
-        return Err(StoreError::Unusable { reason: format!("`{}` is there already; name a file that is not", file.display()) });
-    }
-    let (from, to) = (open(from, Use::Reads).await?, open(&Location::Sqlite(SqliteOptions::at_file(file)), Use::Moves).await?);
+    let part = Part::begin(file)?;
+    let (from, to) = (open(from, Use::Reads).await?, open(&Location::Sqlite(part.options()), Use::Moves).await?);
     let moved = all(&*from, &*to).await;
     from.close().await;
     to.close().await;
-    moved
+    // Its last connection is closed with it.
+    drop(to);
+    let moved = moved?;
+    part.finish()?;
+    Ok(moved)
 }
 
 /// Copies what an older version left in a schema into a folder that is not there yet, as a SQLite database in a data directory is;

@@ -110,6 +110,9 @@ impl PostgresStore {
     }
 
     async fn put(&self, append: Encoded) -> Result<(), StoreError> {
+        if append.holds_as().is_some() {
+            return append::apart(&self.pool, &append).await;
+        }
         self.appender.append(append).await
     }
 }

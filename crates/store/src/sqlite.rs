@@ -11,8 +11,10 @@ mod ledger;
 mod locks;
 mod log;
 mod migrate;
+mod named;
 mod open;
 mod options;
+mod part;
 mod queue;
 mod rates;
 mod read;
@@ -97,6 +99,7 @@ pub(crate) fn rows_connection(options: &SqliteOptions) -> Result<(rusqlite::Conn
 }
 
 pub(crate) use failure::of as failure_of;
+pub(crate) use part::Part;
 
 #[async_trait]
 impl Store for SqliteStore {

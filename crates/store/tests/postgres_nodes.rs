@@ -375,6 +375,41 @@ async fn everything_is_moved_either_way_backed_up_and_found_sound() {
     assert_eq!(wrong, ["conversation `a` should have 5 entries and has 2 in a row"]);
 }
 
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_has_its_name_once_it_is_whole_and_takes_the_place_of_one_that_broke_off() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let store = SqliteStore::open(&SqliteOptions::at_file(path("first.db"))).unwrap();
+    fill(&store).await;
+    let first = Location::Sqlite(SqliteOptions::at_file(path("first.db")));
+    // One that was killed: half a file, its log, and a lock that nobody holds.
+    std::fs::write(path("backup.db.part"), "half").unwrap();
+    std::fs::write(path("backup.db.part-wal"), "the rest").unwrap();
+    std::fs::create_dir(path("backup.db.part.locks")).unwrap();
+    std::fs::write(path("backup.db.part.locks").join(format!("{}.lock", "0a".repeat(16))), "").unwrap();
+    turnwright_store::backup(&first, &path("backup.db")).await.unwrap();
+    let mode = std::fs::metadata(path("backup.db")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    let names = || std::fs::read_dir(folder.path()).unwrap().map(|found| found.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names().filter(|name| name.starts_with("backup.db")).collect::<Vec<_>>(), ["backup.db"], "nothing beside it");
+    is_whole(&SqliteStore::open(&SqliteOptions::at_file(path("backup.db"))).unwrap()).await;
+
+    // While one is written the same is not begun a second time, and nothing has its name.
+    let at_work = SqliteStore::open(&SqliteOptions::at_file(path("second.db.part"))).unwrap();
+    let refused = turnwright_store::backup(&first, &path("second.db")).await.unwrap_err().to_string();
+    assert!(refused.contains("another process writes"), "{refused}");
+    assert!(path("second.db.part").exists() && !path("second.db").exists());
+    at_work.close().await;
+    // One that fails leaves nothing.
+    let nothing = Location::Sqlite(SqliteOptions::at_file(path("missing/first.db")));
+    turnwright_store::backup(&nothing, &path("third.db")).await.unwrap_err();
+    assert_eq!(names().filter(|name| name.starts_with("third.db")).count(), 0);
+    store.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_that_breaks_off_goes_on_when_it_is_asked_for_again() {
     let folder = tempfile::tempdir().unwrap();

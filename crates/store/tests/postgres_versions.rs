@@ -252,7 +252,7 @@ async fn one_of_the_nodes_that_start_together_keeps_a_copy_of_what_was_before() 
     }
     let kept: Vec<_> = (0..4).filter_map(|node| std::fs::read_dir(path(node)).ok()).flatten().collect();
     let names: Vec<_> = kept.iter().map(|found| found.as_ref().unwrap().file_name()).collect();
-    assert_eq!(names, ["before-v2.db"], "one, and nothing beside it");
+    assert_eq!(names, ["before-v3.db"], "one, and nothing beside it");
     let copy = SqliteOptions::at_file(kept[0].as_ref().unwrap().path());
     assert_eq!(turnwright_store::check(&Location::Sqlite(copy.clone())).await.unwrap().1, Vec::<String>::new());
     // It is a database as any other, and becomes one on PostgreSQL again.
@@ -279,6 +279,6 @@ async fn a_database_that_is_too_large_for_a_copy_or_none_can_be_written_of_is_to
     };
     assert_eq!(version().await, 1);
     let store = PostgresStore::open(&schema.options().keeping_copies(folder.path().join("data"), 8_192)).await.unwrap();
-    assert_eq!((version().await, folder.path().join("data").exists()), (2, false));
+    assert_eq!((version().await, folder.path().join("data").exists()), (3, false));
     store.close().await;
 }

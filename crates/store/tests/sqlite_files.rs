@@ -554,3 +554,26 @@ async fn the_log_does_not_grow_without_end_while_many_write() {
     store.close().await;
     assert!(!file.with_extension("db-wal").exists(), "the last to close puts the log back");
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nothing_is_stored_in_a_file_that_lost_its_name_until_it_has_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, away) = (folder.path().join("ours.db"), folder.path().join("away.db"));
+    let store = open(&file);
+    store.create(record("a")).await.unwrap();
+    std::fs::rename(&file, &away).unwrap();
+    let says = async |expected: &str| {
+        for refused in [store.can_store().await, store.append(append("a", 1, "lost")).await.map(drop)] {
+            let said = refused.unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+    };
+    says("ours.db` was removed while it was open").await;
+    std::fs::write(&file, "another").unwrap();
+    says("ours.db` was replaced while it was open").await;
+    std::fs::rename(&away, &file).unwrap();
+    store.append(append("a", 1, "kept")).await.unwrap();
+    store.can_store().await.unwrap();
+    store.close().await;
+}

@@ -247,6 +247,7 @@ impl Tables {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::HoldsAs { .. }
             | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. }
@@ -279,6 +280,9 @@ impl Tables {
                     return Err(StoreError::TooManyTurns);
                 }
             }
+            if let SideRecord::HoldsAs { other } = record {
+                self.kept(other)?;
+            }
         }
         let kept = match creates {
             Some(record) => self.create(record)?,
@@ -306,6 +310,12 @@ impl Tables {
                 SideRecord::Document { kind, key, body: Some(body) } => drop(self.documents.insert((kind, key), body)),
                 SideRecord::Document { kind, key, body: None } => drop(self.documents.remove(&(kind, key))),
                 SideRecord::Holds { artifact } => self.held.push((id.clone(), artifact)),
+                SideRecord::HoldsAs { other } => {
+                    let of_other = self.held.iter().filter(|(holder, _)| *holder == other);
+                    let held: Vec<_> = of_other.map(|(_, artifact)| (id.clone(), artifact.clone())).collect();
+                    let new: Vec<_> = held.into_iter().filter(|held| !self.held.contains(held)).collect();
+                    self.held.extend(new);
+                }
                 SideRecord::Reserve(reservation) => self.ledger.reserve(number, reservation),
                 SideRecord::Settle { purpose, amount } => self.ledger.settle(number, &purpose, amount),
                 SideRecord::Idempotent { key, record } => drop(self.idempotent.insert(key, (id.clone(), record))),

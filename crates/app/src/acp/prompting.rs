@@ -6,10 +6,11 @@ use std::sync::Arc;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     ContentBlock as Block, Diff, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    SessionId, StopReason, ToolCallContent, ToolCallUpdate, ToolCallUpdateFields,
+    RequestPermissionResponse, SessionId, StopReason, ToolCallContent, ToolCallUpdate, ToolCallUpdateFields,
 };
 use agent_client_protocol::{Client, Error, ErrorCode};
 use serde_json::Value;
+use tokio::sync::oneshot;
 use turnwright_core::policy::Scope;
 use turnwright_core::{AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, Verdict};
 use turnwright_engine::{
@@ -197,7 +198,7 @@ impl Prompting<'_> {
         let request =
             RequestPermissionRequest::new(self.session.clone(), ToolCallUpdate::new(call.call.to_string(), fields), options);
         // Nobody decided: a client that went away answers so too.
-        let answer = self.client.send_request(request).block_task().await.map_err(|error| {
+        let answer = self.asked(request).await.map_err(|error| {
             let why = format!("the client could not ask about `{}`, which still waits: {}", call.name, error.message);
             Error::new(ErrorCode::INTERNAL_ERROR, why)
         })?;
@@ -214,6 +215,19 @@ impl Prompting<'_> {
             _ => Verdict::Deny,
         };
         Ok((verdict, remember))
+    }
+
+    /// What the client answers. Whoever does not wait for it any more takes nothing back: a client that cancels a turn answers what
+    /// it was asked as cancelled, and not every one knows `$/cancel_request`, which is sent where a request is dropped.
+    async fn asked(&self, request: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
+        let (tell, told) = oneshot::channel();
+        let sent = self.client.send_request(request);
+        self.client.spawn(async move {
+            // Nobody waits any more where the turn is over.
+            drop(tell.send(sent.block_task().await));
+            Ok(())
+        })?;
+        told.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::INTERNAL_ERROR, "the connection is closed")))
     }
 }
 

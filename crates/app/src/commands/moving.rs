@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use turnwright_core::{ConversationId, prompt};
-use turnwright_engine::{Engine, EngineError, NewConversation, SettingsOverlay, WholeJournal};
+use turnwright_engine::{Engine, EngineError, MAX_TITLE_CHARS, NewConversation, SettingsOverlay, WholeJournal};
 use turnwright_host::export::{self, ExportForm};
 use turnwright_host::import::{self, ImportedConversation, LeftOut};
 
@@ -44,22 +44,27 @@ struct Taken {
     messages: usize,
     status: &'static str,
     left_out: LeftOut,
+    /// Why it was not taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
-/// Takes every conversation of a file over. What is here already stays as it is.
+/// Takes every conversation of a file over. What is here already stays as it is; one that cannot be taken keeps no other from it.
 pub(super) async fn import(engine: &Engine, file: &Path, listed: Listed, output: &mut Output) -> Result<(), Failure> {
     let bytes = read(file)?;
     let found = import::read(&bytes, &engine.defaults()).map_err(|error| Failure::usage(error.to_string()))?;
     drop(bytes);
     let mut taken = Vec::new();
     for conversation in found.conversations {
-        taken.push(take(engine, conversation).await?);
+        let number = taken.len() + 1;
+        taken.push(take(engine, conversation, number).await?);
     }
     if listed.json {
         output.json_pretty(&taken);
     } else {
         let rows: Vec<_> = taken
             .iter()
+            .filter(|taken| taken.error.is_none())
             .map(|taken| [taken.id.clone(), format!("{} messages", taken.messages), taken.title.clone().unwrap_or_default()])
             .collect();
         output.lines(&table(&rows));
@@ -71,25 +76,47 @@ pub(super) async fn import(engine: &Engine, file: &Path, listed: Listed, output:
         tell(&taken.id, &taken.left_out);
     }
     tell("the file", &found.left_out);
-    Ok(())
+    let refused: Vec<_> =
+        taken.iter().filter_map(|taken| Some(format!("{} was not taken: {}", taken.id, taken.error.as_ref()?))).collect();
+    if refused.is_empty() { Ok(()) } else { Err(Failure::failed(refused.join("\n"))) }
 }
 
-async fn take(engine: &Engine, conversation: ImportedConversation) -> Result<Taken, Failure> {
-    let ImportedConversation { source, id, title, system_prompt, created_at_ms, entries, times_ms, messages, left_out } =
+/// Takes over a conversation, the one of this number in the file.
+///
+/// # Errors
+/// Where nothing can be stored.
+async fn take(engine: &Engine, conversation: ImportedConversation, number: usize) -> Result<Taken, Failure> {
+    let ImportedConversation { source, id, title, system_prompt, created_at_ms, entries, times_ms, messages, mut left_out } =
         conversation;
+    let title = title.map(|title| shortened(title, &mut left_out));
+    let called = id.clone().or_else(|| title.clone()).unwrap_or_else(|| format!("conversation {number} of the file"));
     let id: Option<ConversationId> = id.and_then(|id| id.parse().ok());
     let overlay = SettingsOverlay { system_prompt, ..SettingsOverlay::default() };
     let new = NewConversation { id, title: title.clone(), overlay, ..NewConversation::default() };
     match engine.import(WholeJournal { conversation: new, created_at_ms, entries, times_ms }).await {
         Ok(stored) => {
             let (id, title) = (stored.id.to_string(), stored.title);
-            Ok(Taken { id, title, source, messages, status: "imported", left_out })
+            Ok(Taken { id, title, source, messages, status: "imported", left_out, error: None })
         }
         Err(EngineError::Exists { id }) => {
-            Ok(Taken { id: id.to_string(), title, source, messages, status: "exists", left_out: LeftOut::new() })
+            let left_out = LeftOut::new();
+            Ok(Taken { id: id.to_string(), title, source, messages, status: "exists", left_out, error: None })
+        }
+        Err(error @ (EngineError::Invalid { .. } | EngineError::OverLimit(_))) => {
+            let error = Some(error.to_string());
+            Ok(Taken { id: called, title, source, messages, status: "refused", left_out: LeftOut::new(), error })
         }
         Err(error) => Err(Failure::from(error)),
     }
+}
+
+/// As much of a title as one may have.
+fn shortened(title: String, left_out: &mut LeftOut) -> String {
+    let Some((end, _)) = title.char_indices().nth(MAX_TITLE_CHARS) else { return title };
+    left_out.insert(format!("the end of a title of more than {MAX_TITLE_CHARS} characters"), 1);
+    let mut title = title;
+    title.truncate(end);
+    title
 }
 
 fn tell(of: &str, left_out: &LeftOut) {

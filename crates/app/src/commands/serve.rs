@@ -17,6 +17,7 @@ use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Serve};
 use crate::exit::{Exit, Failure};
+use crate::logging::announce;
 use crate::opened::{self, SERVER};
 use crate::output::say;
 use crate::signals::{SERVICE_VARIABLE, Signals, is_service};
@@ -175,8 +176,9 @@ async fn welcome(host: &Host, base: &str) -> Result<(), Failure> {
     }
     let link = first_link(host.accounts(), host.engine().clock().now_ms()).await;
     if let Some(secret) = link.map_err(|error| Failure::failed(error.to_string()))? {
-        say("no admin has signed in here yet; whoever opens this within 15 minutes, once, is the admin `local`:");
-        say(&format!("{base}/login?code={}", secret.expose()));
+        let format = host.config().log_format;
+        announce(format, "no admin has signed in here yet; whoever opens this within 15 minutes, once, is the admin `local`:");
+        announce(format, &format!("{base}/login?code={}", secret.expose()));
     }
     Ok(())
 }
@@ -247,7 +249,7 @@ async fn serve_on(
         }
     });
     let scheme = if tls.is_some() { "https" } else { "http" };
-    say(&format!("listening on {scheme}://{address}{}", host.config().server.path()));
+    announce(host.config().log_format, &format!("listening on {scheme}://{address}{}", host.config().server.path()));
     if auth == Auth::Required {
         welcome(host, base).await?;
     }

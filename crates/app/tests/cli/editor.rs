@@ -10,7 +10,7 @@ use agent_client_protocol::v1::schema::{
     RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId, SessionNotification,
     SessionUpdate, StopReason, ToolCallUpdate,
 };
-use agent_client_protocol::{Agent, ByteStreams, Client, Error};
+use agent_client_protocol::{Agent, ByteStreams, Client, Error, Responder};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
 use crate::support::{LIMIT, Place};
@@ -63,7 +63,8 @@ pub(crate) async fn with_asked<T: Send + 'static>(
     let streams = ByteStreams::new(child.stdin.take().unwrap().compat_write(), child.stdout.take().unwrap().compat());
     let told = Told::default();
     let into = told.clone();
-    let unanswered = Mutex::new(Vec::new());
+    let unanswered = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&unanswered);
     let done = Client
         .v1()
         .on_receive_notification(
@@ -80,7 +81,7 @@ pub(crate) async fn with_asked<T: Send + 'static>(
                     Answers::With(answer) => answer,
                     Answers::Fails => return responder.respond_with_result(Err(Error::internal_error())),
                     Answers::Never => {
-                        unanswered.lock().unwrap().push(responder);
+                        kept.lock().unwrap().push(responder);
                         return Ok(());
                     }
                 };
@@ -92,7 +93,17 @@ pub(crate) async fn with_asked<T: Send + 'static>(
         )
         .connect_with(streams, async move |agent: ConnectionTo<Agent>| {
             agent.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
-            tokio::time::timeout(LIMIT, work(agent, told)).await.unwrap()
+            let done = tokio::time::timeout(LIMIT, work(agent, told)).await.unwrap();
+            // Not every client knows a request that is taken back.
+            let asked: Vec<_> = unanswered.lock().unwrap().iter().map(Responder::cancellation).collect();
+            for cancellation in asked {
+                tokio::select! {
+                    biased;
+                    () = cancellation.cancelled() => panic!("`$/cancel_request` was sent"),
+                    () = std::future::ready(()) => {}
+                }
+            }
+            done
         })
         .await;
     child.kill().await.unwrap();

@@ -218,3 +218,15 @@ fn a_file_that_holds_no_conversation_is_refused() {
     let missing = place.run(&["conversations", "import", "none.json"]);
     assert_eq!((missing.code, missing.stderr.starts_with("error: cannot read none.json: ")), (Some(2), true), "{missing:?}");
 }
+
+#[test]
+fn a_title_that_is_too_long_is_shortened_and_keeps_no_conversation_behind_it_from_coming() {
+    let place = Place::new();
+    let said = |title: &str| json!({"title": title, "messages": [{"role": "user", "content": "hello"}]}).to_string();
+    place.write("export.jsonl", [said("First"), said(&"é".repeat(1_001)), said("Last")].join("\n"));
+    let ran = place.run(&["conversations", "import", "export.jsonl", "--json"]);
+    let taken: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let titles: Value = taken.as_array().unwrap().iter().map(|taken| taken["title"].clone()).collect();
+    assert_eq!((ran.code, titles), (Some(0), json!(["First", "é".repeat(1_000), "Last"])), "{ran:?}");
+    assert!(ran.stderr.ends_with(": 1 × the end of a title of more than 1000 characters\n"), "{ran:?}");
+}

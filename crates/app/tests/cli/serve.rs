@@ -49,8 +49,10 @@ impl Server {
         let stderr = follow(child.stderr.take().unwrap());
         let address = wait_for("the address", || {
             let said = stderr.lock().unwrap();
-            let line = said.lines().find_map(|line| line.strip_prefix(&format!("listening on {scheme}://")))?.to_owned();
-            let authority = line.split('/').next()?.to_owned();
+            // A line of its own, or of a log in JSON.
+            let listening = format!("listening on {scheme}://");
+            let line = said.lines().find_map(|line| Some(line.split_once(&listening)?.1))?;
+            let authority = line.split(['/', '"']).next()?.to_owned();
             said.ends_with('\n').then_some(authority)
         });
         Self { child, address, stderr }

@@ -83,6 +83,22 @@ fn attribute(span: &Span, key: &str) -> Option<String> {
     })
 }
 
+/// What an attribute is, as the conventions say it.
+fn kind(span: &Span, key: &str) -> &'static str {
+    let found = span.attributes.iter().find(|attribute| attribute.key == key);
+    match found.and_then(|attribute| attribute.value.as_ref()?.value.as_ref()) {
+        Some(Attribute::StringValue(_)) => "string",
+        Some(Attribute::BoolValue(_)) => "boolean",
+        Some(Attribute::IntValue(_)) => "int",
+        Some(Attribute::DoubleValue(_)) => "double",
+        Some(Attribute::ArrayValue(list)) => {
+            let is_text = |value: &Option<Attribute>| matches!(value, Some(Attribute::StringValue(_)));
+            if list.values.iter().all(|value| is_text(&value.value)) { "string[]" } else { "array" }
+        }
+        _ => "none",
+    }
+}
+
 fn place(receiver: &Receiver, more: &str) -> Place {
     let config = format!(
         "approve = \"all\"\n[tools.filesystem]\nenabled = false\n[tools.command]\nenabled = false\n\
@@ -116,6 +132,14 @@ fn a_turn_its_model_calls_and_its_tool_call_are_one_trace_that_the_mcp_server_is
     assert!(attribute(call, "mcp.protocol.version").is_some() && attribute(call, "jsonrpc.request.id").is_some(), "{call:?}");
     assert_eq!(attribute(call, "mcp.session.id"), None);
     assert_eq!(attribute(model, "gen_ai.operation.name").as_deref(), Some("chat"));
+    for (key, expected) in [
+        ("gen_ai.request.model", "string"),
+        ("gen_ai.request.stream", "boolean"),
+        ("gen_ai.response.finish_reasons", "string[]"),
+        ("gen_ai.response.time_to_first_chunk", "double"),
+    ] {
+        assert_eq!(kind(model, key), expected, "{key}: {model:?}");
+    }
     assert_eq!(attribute(turn, "turnwright.turn.status").as_deref(), Some("completed"));
     assert!(!format!("{spans:?}").contains("secret"), "what was said is in {spans:?}");
     let taken = receiver.taken.lock().unwrap();
@@ -242,6 +266,8 @@ fn lines_of_the_log_name_the_request_the_conversation_and_the_turn_and_hold_noth
     let log = wait_for("the line of the turn's end", || Some(server.said()).filter(|log| log.contains("the turn is over")));
     server.stop();
     let lines: Vec<serde_json::Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let said = |text: &str| lines.iter().any(|line| line["message"].as_str().is_some_and(|message| message.starts_with(text)));
+    assert!(said("listening on http://"), "{log}");
     let spans = |line: &serde_json::Value| line["spans"].as_array().cloned().unwrap_or_default();
     let of = |line: &serde_json::Value, name: &str, key: &str| {
         spans(line).iter().find(|span| span["name"] == name).and_then(|span| span[key].as_str().map(str::to_owned))

@@ -496,6 +496,7 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::HoldsAs { .. }
             | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. }

@@ -40,15 +40,16 @@ impl Engine {
     pub async fn import(&self, new: WholeJournal) -> Result<Conversation, EngineError> {
         self.limits().admit_chosen(new.conversation.title.as_deref(), &new.conversation.overlay)?;
         self.must_not_decide(&new.conversation.overlay).await?;
-        self.take_in(new).await
+        self.take_in(new, None).await
     }
 
-    async fn take_in(&self, new: WholeJournal) -> Result<Conversation, EngineError> {
+    /// `of` is the conversation that it begins as: what that holds, this holds too.
+    async fn take_in(&self, new: WholeJournal, of: Option<&ConversationId>) -> Result<Conversation, EngineError> {
         let idempotency = new.conversation.idempotency.clone();
         if let Some(created) = self.created_before(idempotency.as_ref()).await? {
             return Ok(created);
         }
-        match self.import_once(new).await {
+        match self.import_once(new, of).await {
             // The same request came twice at once, and the other one was stored first.
             Err(EngineError::Store(repeated @ StoreError::Repeated { .. })) => {
                 self.created_before(idempotency.as_ref()).await?.ok_or(EngineError::Store(repeated))
@@ -117,8 +118,9 @@ impl Engine {
             }
             Err(error) => return Err(error),
         };
+        let of = conversation.id;
         let conversation = NewConversation { title, overlay, ..new };
-        self.take_in(WholeJournal { conversation, created_at_ms: None, entries, times_ms }).await
+        self.take_in(WholeJournal { conversation, created_at_ms: None, entries, times_ms }, Some(&of)).await
     }
 
     /// The conversation that the same request created before.
@@ -135,7 +137,7 @@ impl Engine {
         self.conversation(&id).await.map(Some)
     }
 
-    async fn import_once(&self, new: WholeJournal) -> Result<Conversation, EngineError> {
+    async fn import_once(&self, new: WholeJournal, of: Option<&ConversationId>) -> Result<Conversation, EngineError> {
         let WholeJournal { conversation, created_at_ms, entries, times_ms } = new;
         let NewConversation { id, title, overlay, idempotency } = conversation;
         let id = match id {
@@ -168,6 +170,8 @@ impl Engine {
         let live = live_of(&record_of_it)?;
         let mut side = vec![SideRecord::Create(record_of_it), SideRecord::Times(times_ms)];
         side.extend(held_by(&entries));
+        // A file of a message is in the message, which does not name it; also what only later messages brought goes with it.
+        side.extend(of.map(|other| SideRecord::HoldsAs { other: other.clone() }));
         if let Some((key, fingerprint)) = idempotency {
             let record = Idempotent { fingerprint, answer: id.to_string() };
             side.push(SideRecord::Idempotent { key: self.own_key(&key), record });

@@ -21,6 +21,9 @@ use super::content;
 /// The target of the spans that are exported.
 pub const TARGET: &str = "turnwright::trace";
 
+/// Why a model ended, which the conventions want as a list of texts. A span has no lists: whoever exports it makes it one.
+pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+
 /// What the log says with each line about a turn: its conversation and its name. At the level of errors, so that no filter
 /// takes it away from a line that is shown.
 pub(crate) fn turn_context(conversation: &ConversationId, turn: Option<TurnId>) -> Span {
@@ -99,7 +102,7 @@ fn provider_name(dialect: &str) -> &str {
 
 /// What a model call used.
 pub(crate) fn used(span: &Span, usage: &Usage, finish: &str) {
-    span.record("gen_ai.response.finish_reasons", finish);
+    span.record(FINISH_REASONS, finish);
     let counts = [
         ("gen_ai.usage.input_tokens", usage.input_tokens),
         ("gen_ai.usage.output_tokens", usage.output_tokens),
@@ -108,9 +111,14 @@ pub(crate) fn used(span: &Span, usage: &Usage, finish: &str) {
     ];
     for (name, count) in counts {
         if let Some(count) = count {
-            span.record(name, count);
+            span.record(name, integer(count));
         }
     }
+}
+
+/// An exporter sends other numbers than these as text.
+fn integer(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// What the model is shown.
@@ -209,7 +217,7 @@ pub fn mcp_call(call: &McpCall<'_>) {
             span.record("network.protocol.name", "http");
             span.record("server.address", host);
             if let Some(port) = port {
-                span.record("server.port", port);
+                span.record("server.port", i64::from(port));
             }
         }
     }
@@ -242,9 +250,53 @@ pub(crate) fn failed(span: &Span, kind: &str) {
 
 #[cfg(test)]
 mod tests {
-    use turnwright_core::{ProviderFailure, ProviderFailureKind};
+    use std::fmt::Debug;
+    use std::sync::{Arc, Mutex};
 
-    use super::error_type;
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Id, Record};
+    use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+    use turnwright_core::{CallId, ModelRef, ProviderFailure, ProviderFailureKind, Seq, Usage};
+
+    use super::{McpCall, McpWay, error_type, mcp_call, model_call, tool_call, used};
+
+    /// What an exporter makes of what is recorded: what is no `i64` is text.
+    #[derive(Clone, Default)]
+    struct Recorded(Arc<Mutex<Vec<(&'static str, &'static str)>>>);
+
+    impl Visit for Recorded {
+        fn record_i64(&mut self, field: &Field, _value: i64) {
+            self.0.lock().unwrap().push((field.name(), "int"));
+        }
+
+        fn record_debug(&mut self, field: &Field, _value: &dyn Debug) {
+            self.0.lock().unwrap().push((field.name(), "text"));
+        }
+    }
+
+    impl<S: tracing::Subscriber> Layer<S> for Recorded {
+        fn on_record(&self, _span: &Id, values: &Record<'_>, _context: Context<'_, S>) {
+            values.record(&mut self.clone());
+        }
+    }
+
+    #[test]
+    fn numbers_are_recorded_as_what_is_exported_as_numbers() {
+        let recorded = Recorded::default();
+        let subscriber = tracing_subscriber::registry().with(recorded.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            let conversation = "c".parse().unwrap();
+            let usage = Usage { input_tokens: Some(11), output_tokens: Some(2), ..Usage::default() };
+            used(&model_call(&conversation, "openai-chat", &ModelRef::new("p", "m")), &usage, "stop");
+            let way = McpWay::Http { host: "localhost", port: Some(80) };
+            let call = CallId { message: Seq::FIRST, index: 0 };
+            tool_call(&conversation, call, "s", "t")
+                .in_scope(|| mcp_call(&McpCall { protocol_version: "2025-11-25", session: None, way }));
+        });
+        let numbers: Vec<_> =
+            recorded.0.lock().unwrap().iter().filter(|(_, kind)| *kind == "int").map(|(name, _)| *name).collect();
+        assert_eq!(numbers, ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "server.port"]);
+    }
 
     #[test]
     fn the_type_of_an_error_is_the_status_where_the_provider_refused_with_one() {

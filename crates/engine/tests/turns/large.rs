@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::timeout;
-use turnwright_core::{ContentBlock, EmbeddedResource, Entry, Journal, ToolResult};
+use turnwright_core::{ContentBlock, EmbeddedResource, Entry, Journal, Seq, ToolResult};
 use turnwright_engine::artifacts::{Artifacts, PIECE_BYTES};
-use turnwright_engine::{LargeResults, NewConversation, NewMessage, ToolOutput};
+use turnwright_engine::{Append, LargeResults, NewConversation, NewMessage, SideRecord, Store, ToolOutput};
 use turnwright_testkit::{
     Answer, Disk, MemoryArtifacts, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text,
 };
@@ -177,4 +177,16 @@ async fn a_fork_holds_what_its_results_name() {
     let kept = artifacts.files()[0].0.id.clone();
     assert!(artifacts.artifact(&turnwright_core::UserId::local(), &kept).await.unwrap().is_some());
     assert_eq!(store.held(), [(id(), kept.clone()), (forked.id, kept.clone()), (branched.id, kept)]);
+}
+
+#[tokio::test]
+async fn a_fork_holds_what_its_original_was_said_to_hold() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = engine(store.clone(), one_call(), giving(ToolOutput::text("short")), Setup::default());
+    engine.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    // As for a file that a message brought, which its entry does not name.
+    let side = vec![SideRecord::Holds { artifact: "art_1".to_owned() }];
+    store.append(Append { conversation: id(), at: Seq::FIRST, entries: Vec::new(), at_ms: 1, side }).await.unwrap();
+    let forked = engine.fork(&id(), None, NewConversation::default()).await.unwrap();
+    assert_eq!(store.held(), [(id(), "art_1".to_owned()), (forked.id, "art_1".to_owned())]);
 }

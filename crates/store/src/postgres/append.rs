@@ -28,6 +28,9 @@ const UNDER_WAY: usize = 2;
 
 const APPEND: &str = "SELECT verdict, place, key
     FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+/// For one append alone; the last value is the other conversation.
+const APPEND_HOLDING: &str = "SELECT verdict, place, key
+    FROM append_holding($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
 
 /// An append whose entries are text already.
 #[derive(Debug)]
@@ -58,6 +61,11 @@ pub(super) fn encode(entry: &Entry, at_ms: u64) -> Result<Body, StoreError> {
 }
 
 impl Encoded {
+    /// The conversation that holds what this one is to hold.
+    pub(super) fn holds_as(&self) -> Option<&ConversationId> {
+        self.side.iter().find_map(|record| if let SideRecord::HoldsAs { other } = record { Some(other) } else { None })
+    }
+
     fn bytes(&self) -> usize {
         let side = self.side.iter().map(|record| match record {
             SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
@@ -68,6 +76,7 @@ impl Encoded {
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
             | SideRecord::Holds { .. }
+            | SideRecord::HoldsAs { .. }
             | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. } => 0,
@@ -159,7 +168,7 @@ async fn serve(pool: &Pool, group: Vec<Request>) {
         Err(_) if appends.len() > 1 => {
             let mut verdicts = Vec::new();
             for append in &appends {
-                verdicts.push(together(pool, &[append]).await.and_then(|mut one| one.pop().unwrap_or(Ok(()))));
+                verdicts.push(apart(pool, append).await);
             }
             verdicts
         }
@@ -170,6 +179,11 @@ async fn serve(pool: &Pool, group: Vec<Request>) {
         // Nobody waits any more where the caller was cancelled; it is done all the same.
         let _ = request.reply.send(verdict);
     }
+}
+
+/// One alone, as it must be where it is to hold what another holds.
+pub(super) async fn apart(pool: &Pool, append: &Encoded) -> Result<(), StoreError> {
+    together(pool, &[append]).await.and_then(|mut one| one.pop().unwrap_or(Ok(())))
 }
 
 /// The values of the side records of a group.
@@ -207,8 +221,8 @@ impl<'a> Sides<'a> {
                 let times = [Some(integer(record.created_at_ms)), Some(integer(record.updated_at_ms))];
                 self.push(of, "create", texts, times);
             }
-            // They are with the entries.
-            SideRecord::Times(_) => {}
+            // They are with the entries; what another holds is a value of the statement.
+            SideRecord::Times(_) | SideRecord::HoldsAs { .. } => {}
             SideRecord::Title(title) => self.push(of, "title", [title.as_deref(), None, None], [None; 2]),
             SideRecord::TurnOpen { turn, parked, kept_by } => {
                 let numbers = [Some(integer(turn.0.get())), Some(i64::from(*parked))];
@@ -256,7 +270,7 @@ async fn together(pool: &Pool, appends: &[&Encoded]) -> Result<Vec<Result<(), St
     for (append, of) in appends.iter().zip(1..) {
         append.side.iter().for_each(|record| side.take(of, record));
     }
-    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 15] = [
+    let mut values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = vec![
         &ids,
         &ats,
         &times,
@@ -273,7 +287,14 @@ async fn together(pool: &Pool, appends: &[&Encoded]) -> Result<Vec<Result<(), St
         &side.n,
         &side.m,
     ];
-    let answer = pool.ask(APPEND, &values).await?;
+    let other = appends.first().and_then(|append| append.holds_as()).map(ConversationId::as_str);
+    let statement = if let Some(other) = &other {
+        values.push(other);
+        APPEND_HOLDING
+    } else {
+        APPEND
+    };
+    let answer = pool.ask(statement, &values).await?;
     if answer.rows.len() != appends.len() {
         let reason = format!("{} answers to {} appends", answer.rows.len(), appends.len());
         return Err(StoreError::Damaged { what: format!("the database `{}`", pool.options().shown()), reason });
@@ -295,6 +316,7 @@ fn verdict(append: &Encoded, row: &Row) -> Result<(), StoreError> {
         }),
         Ok(6) => Err(StoreError::OverBudget),
         Ok(7) => Err(StoreError::TooManyTurns),
+        Ok(8) => Err(StoreError::Gone { conversation: append.holds_as().unwrap_or(&append.conversation).clone() }),
         Ok(other) => Err(StoreError::Damaged { what: "the answer to an append".to_owned(), reason: format!("`{other}`") }),
         Err(error) => Err(StoreError::Damaged { what: "the answer to an append".to_owned(), reason: error.to_string() }),
     }

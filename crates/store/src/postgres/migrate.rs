@@ -26,6 +26,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { script: include_str!("../migrations/postgres/0001_store.sql"), oldest: 1 },
     // The function `append` takes what it took.
     Migration { script: include_str!("../migrations/postgres/0002_running_turns.sql"), oldest: 1 },
+    Migration { script: include_str!("../migrations/postgres/0003_holding.sql"), oldest: 1 },
 ];
 
 /// The oldest server that does all that is asked of it: `bit_count` came with it.

@@ -69,7 +69,7 @@ impl SqliteOptions {
 }
 
 /// Absolute, since SQLite reads some relative names as something else than files.
-fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     std::path::absolute(path).map_err(|error| failure::of_file(path, "found", &error))
 }
 
@@ -82,7 +82,7 @@ pub(super) fn create_folder(folder: &Path) -> Result<(), StoreError> {
     builder.create(folder).map_err(|error| failure::of_file(folder, "created as a folder", &error))
 }
 
-fn check_folder(folder: &Path, database: &Path) -> Result<(), StoreError> {
+pub(super) fn check_folder(folder: &Path, database: &Path) -> Result<(), StoreError> {
     let unusable = |reason| Err(StoreError::Unusable { reason });
     match std::fs::metadata(folder) {
         Ok(found) if !found.is_dir() => unusable(format!("`{}` is not a folder", folder.display())),

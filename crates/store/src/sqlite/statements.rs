@@ -162,7 +162,8 @@ statements! {
         WHERE conversation.key = ?1 AND artifact.id = ?2 AND artifact.owner = conversation.owner
         ON CONFLICT (conversation, artifact) DO NOTHING";
     /// What a conversation holds, also what only later entries than the copied name: it goes with the copy.
-    COPY_USES = "INSERT INTO artifact_use (conversation, artifact) SELECT ?2, artifact FROM artifact_use WHERE conversation = ?1";
+    COPY_USES = "INSERT INTO artifact_use (conversation, artifact) SELECT ?2, artifact FROM artifact_use WHERE conversation = ?1
+        ON CONFLICT (conversation, artifact) DO NOTHING";
     UNUSED_ARTIFACT = "SELECT key FROM artifact WHERE id = ?1 AND owner = ?2
         AND NOT EXISTS (SELECT 1 FROM artifact_use WHERE artifact_use.artifact = artifact.key)";
     OLD_ARTIFACTS = "SELECT key FROM artifact WHERE created_at_ms < ?1

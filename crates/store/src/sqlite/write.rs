@@ -122,6 +122,7 @@ impl Write {
                     | SideRecord::TurnOpen { .. }
                     | SideRecord::TurnOver
                     | SideRecord::Holds { .. }
+                    | SideRecord::HoldsAs { .. }
                     | SideRecord::RunningTurns { .. }
                     | SideRecord::Reserve(_)
                     | SideRecord::Settle { .. } => 0,
@@ -292,6 +293,7 @@ impl EncodedAppend {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::HoldsAs { .. }
             | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. }
@@ -311,7 +313,7 @@ impl EncodedAppend {
         Ok(None)
     }
 
-    /// The refusal of what may not be spent, and of a turn too many.
+    /// The refusal of what may not be spent, of a turn too many, and of what is to be held as one holds it that is not there.
     fn beyond_its_limits(&self, connection: &Connection, conversation: Option<i64>) -> rusqlite::Result<Option<StoreError>> {
         for record in &self.side {
             let refusal = match record {
@@ -321,6 +323,7 @@ impl EncodedAppend {
                     let running: i64 = count.query_row((owner.as_str(), conversation.unwrap_or(NO_KEY)), |row| row.get(0))?;
                     (i64::try_from(*most).unwrap_or(i64::MAX) <= running).then_some(StoreError::TooManyTurns)
                 }
+                SideRecord::HoldsAs { other } => find(connection, other)?.is_none().then(|| gone(other)),
                 _ => None,
             };
             if refusal.is_some() {
@@ -347,6 +350,10 @@ fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord)
         }
         SideRecord::Document { kind, key, body: None } => connection.prepare_cached(sql::DELETE_DOCUMENT)?.execute((kind, key)),
         SideRecord::Holds { artifact } => connection.prepare_cached(sql::HOLD_ARTIFACT)?.execute((conversation, artifact)),
+        SideRecord::HoldsAs { other } => match find(connection, other)? {
+            Some((source, _)) => connection.prepare_cached(sql::COPY_USES)?.execute((source, conversation)),
+            None => Ok(0),
+        },
         SideRecord::Reserve(reservation) => ledger::reserve(connection, conversation, reservation),
         SideRecord::Settle { purpose, amount } => ledger::settle(connection, conversation, purpose, *amount),
         SideRecord::Idempotent { key, record } => {

@@ -18,6 +18,7 @@ use turnwright_engine::{StoreError, let_others_run};
 use super::company::Company;
 use super::failure;
 use super::log::{Log, put_back};
+use super::named::{Look, Named};
 use super::queue::{Queue, Taken};
 use super::statements as sql;
 use super::write::{Verdict, Write};
@@ -98,7 +99,8 @@ impl Writer {
         // Read before anybody can ask, so that no write falls between the asking and the first look.
         let seen = data_version(&connection).map_err(|error| failure::of(&file, &error))?;
         let log = Arc::new(Mutex::new(Some(Log::open(&file).map_err(|error| failure::of(&file, &error))?)));
-        let work = Work { connection, file, may_wait, foreign: foreign.clone(), seen, look_at: None, pages: 0 };
+        let named = Named::of(&file);
+        let work = Work { connection, file, named, may_wait, foreign: foreign.clone(), seen, look_at: None, pages: 0 };
         let work = Arc::new(Mutex::new(Some(work)));
         let (shared, requests, putting_back) = (Arc::clone(&work), Arc::clone(&queue), Arc::clone(&log));
         let thread = std::thread::Builder::new()
@@ -260,6 +262,7 @@ impl Drop for Writer {
 struct Work {
     connection: Connection,
     file: PathBuf,
+    named: Named,
     /// Whether a transaction waits for another process's lock.
     may_wait: Arc<AtomicBool>,
     foreign: watch::Sender<u64>,
@@ -393,6 +396,10 @@ impl Work {
     /// One transaction for all. Where one request makes the database fail, each has its own.
     fn verdicts(&mut self, requests: &[Request]) -> rusqlite::Result<Vec<Verdict>> {
         let writes: Vec<&Write> = requests.iter().map(|request| &request.write).collect();
+        let is_asked = writes.iter().any(|write| matches!(write, Write::Nothing));
+        if let Some(refusal) = self.named.refusal(&self.file, if is_asked { Look::Now } else { Look::IfDue }) {
+            return Ok(writes.iter().map(|_| Err(refusal.clone())).collect());
+        }
         match self.transaction(&writes) {
             Ok(verdicts) => Ok(verdicts),
             Err(Failed::Request(_)) if writes.len() > 1 => Ok(writes

@@ -2,7 +2,7 @@
 
 use turnwright_core::{ContentBlock, Entry, ModelRef, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::artifacts::{Artifact, Draft, Removal};
-use turnwright_engine::{Append, ConversationRecord, SideRecord};
+use turnwright_engine::{Append, ConversationRecord, SideRecord, StoreError};
 use turnwright_store::Storage;
 
 use super::Full;
@@ -109,6 +109,40 @@ pub(crate) async fn what_an_append_says_that_it_holds_goes_with_the_last_convers
     assert!(left().await, "the copy holds it");
     store.delete(&"c2".parse().unwrap()).await.unwrap();
     assert!(!left().await, "another's conversation does not");
+    store.close().await;
+}
+
+pub(crate) async fn what_is_begun_as_another_holds_its_files_or_is_not_stored(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    let ada: UserId = "ada".parse().unwrap();
+    store.create(conversation("c1", &ada)).await.unwrap();
+    for id in ["art_1", "art_2"] {
+        stored(store, &ada, id, 1).await;
+        store.use_artifact(&ada, id, &"c1".parse().unwrap()).await.unwrap();
+    }
+    let begins = |id: &str, of: &str| {
+        let holds_one = SideRecord::Holds { artifact: "art_1".to_owned() };
+        let holds_all = SideRecord::HoldsAs { other: of.parse().unwrap() };
+        let side = vec![SideRecord::Create(conversation(id, &ada)), holds_one, holds_all];
+        store.append(Append { conversation: id.parse().unwrap(), at: Seq::FIRST, entries: vec![said()], at_ms: 1, side })
+    };
+    assert_eq!(begins("c2", "c1").await.unwrap().len(), 1);
+    let left = async || [store.artifact(&ada, "art_1").await.unwrap(), store.artifact(&ada, "art_2").await.unwrap()];
+    store.delete(&"c1".parse().unwrap()).await.unwrap();
+    assert!(left().await.iter().all(Option::is_some), "the other holds them");
+    let gone = StoreError::Gone { conversation: "c1".parse().unwrap() };
+    assert_eq!(begins("c3", "c1").await, Err(gone), "what it is begun as was deleted meanwhile");
+    assert_eq!(store.conversation(&"c3".parse().unwrap()).await.unwrap(), None);
+    // Of both at the same moment, either it is stored and holds them, or it is not.
+    let (first, second) = ("c2".parse().unwrap(), "c4".parse().unwrap());
+    let (begun, deleted) = tokio::join!(begins("c4", "c2"), store.delete(&first));
+    deleted.unwrap();
+    assert!(left().await.iter().all(|artifact| artifact.is_some() == begun.is_ok()), "{begun:?}");
+    if begun.is_ok() {
+        store.delete(&second).await.unwrap();
+    }
+    assert!(left().await.iter().all(Option::is_none));
     store.close().await;
 }
 
