@@ -12,6 +12,7 @@ use turnwright_engine::Sent;
 
 use crate::agui::input::Spoken;
 use crate::agui::names::{Names, result_id};
+use crate::openai::history::{completes, unanswered};
 use crate::openai::ids;
 use crate::openai::responses::object::{calls_at, held};
 use crate::openai::track::{Asked, Part};
@@ -147,51 +148,41 @@ pub(crate) fn ran_here<'a>(journal: &Journal, mut results: impl Iterator<Item = 
 /// nothing of its place, so it is the only one that was said, or has our name.
 pub(crate) fn says_again(journal: &Journal, spoken: &[Spoken], results: &[String]) -> bool {
     let said = said_before(journal);
-    let (Some(newest), Some(last)) = (spoken.last(), said.first()) else { return false };
-    let is_of_newest_turn = journal.turn().is_some_and(|turn| turn.id().0 <= last.at);
-    let is_there = |(page, said): (&Spoken, &SaidBefore<'_>)| text_of(&page.content) == text_of(&said.all);
-    let is_all = newest.content == last.all;
-    let older = spoken.iter().rev().zip(&said).skip(1);
-    let are_same = (is_all || newest.content == last.last) && spoken.len() <= said.len() && older.clone().all(is_there);
-    let has_place = spoken.len() > 1 || (said.len() == 1 && is_all) || newest.id == MessageId(last.at).to_string();
+    let (Some(newest), Some((at, content))) = (spoken.last(), said.first()) else { return false };
+    let is_of_newest_turn = journal.turn().is_some_and(|turn| turn.id().0 <= *at);
+    // What follows one another may be stored as one message or as several.
+    let page: Vec<&ContentBlock> = spoken.iter().flat_map(|spoken| &spoken.content).rev().collect();
+    let there: Vec<&ContentBlock> = said.iter().flat_map(|(_, content)| content.iter().rev()).collect();
+    let is_there = |(at, (page, there)): (usize, (&&ContentBlock, &&ContentBlock))| {
+        if at < newest.last().len() { page == there } else { page.as_text() == there.as_text() }
+    };
+    let is_within = content.len() <= page.len() && page.len() <= there.len();
+    let are_same = is_within && page.iter().zip(&there).enumerate().all(is_there);
+    let has_place = page.len() > content.len() || said.len() == 1 || newest.id == MessageId(*at).to_string();
     is_of_newest_turn && are_same && has_place && ran_here(journal, results.iter().map(String::as_str))
 }
 
-/// What people said in a row, without an answer in between.
-#[derive(Debug)]
-struct SaidBefore<'a> {
-    at: Seq,
-    last: &'a [ContentBlock],
-    all: Vec<ContentBlock>,
-}
-
 /// What people said, the newest first. What a page said without an answer to it may be in what it said next.
-fn said_before(journal: &Journal) -> Vec<SaidBefore<'_>> {
-    let mut said: Vec<SaidBefore<'_>> = Vec::new();
-    let mut goes_on = false;
+fn said_before(journal: &Journal) -> Vec<(Seq, &[ContentBlock])> {
+    let mut said: Vec<(Seq, &[ContentBlock])> = Vec::new();
+    let mut is_answered = false;
     for stored in journal.entries().iter().rev() {
-        let message = match &*stored.entry {
-            Entry::User(message) if !journal.is_hidden(MessageId(stored.seq)) => message,
-            Entry::Assistant(_) => {
-                goes_on = false;
-                continue;
-            }
-            _ => continue,
-        };
+        is_answered = is_answered || completes(&stored.entry);
+        let Entry::User(message) = &*stored.entry else { continue };
         let content = message.content.as_slice();
-        match said.last_mut() {
-            Some(next) if next.all.len() > content.len() && next.all.starts_with(content) => {}
-            Some(next) if goes_on => drop(next.all.splice(..0, content.iter().cloned())),
-            _ => said.push(SaidBefore { at: stored.seq, last: content, all: content.to_vec() }),
+        let is_in_next = said.last().is_some_and(|(_, next)| next.len() > content.len() && next.starts_with(content));
+        if (is_answered || !is_in_next) && !journal.is_hidden(MessageId(stored.seq)) {
+            said.push((stored.seq, content));
+            is_answered = false;
         }
-        goes_on = true;
     }
     said
 }
 
-/// Whether a text is what people said last: the last message, or all that is not answered.
+/// Whether a text is what people said last: the last message, or several of those that are not answered.
 pub(crate) fn is_said_last(journal: &Journal, text: &str) -> bool {
-    said_before(journal).first().is_some_and(|newest| text_of(newest.last) == text || text_of(&newest.all) == text)
+    let said = unanswered(journal);
+    (0..said.len()).any(|from| said.get(from..).is_some_and(|newest| text_of(&newest.concat()) == text))
 }
 
 /// Whether the newest turn failed.

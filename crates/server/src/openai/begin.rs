@@ -19,7 +19,7 @@ use turnwright_host::import;
 use super::again::{Again, Came, taken_up};
 use super::decided::{decided_before, decides_in_one, decision};
 use super::given::{self, GivenBefore, given, goes_on};
-use super::history::{History, Item, Said, mark, unanswered};
+use super::history::{History, Item, Said, mark, said_again, unanswered};
 use super::ids;
 use super::known::Fingerprint;
 use super::recalled;
@@ -94,21 +94,23 @@ pub(crate) fn about_named(error: ApiError, headers: &HeaderMap) -> ApiError {
 }
 
 /// Stores what the request says and starts, or goes on with, its turn.
-pub(crate) async fn begin(state: &ServerState, mut ask: Ask) -> Result<Begun, ApiError> {
-    if let Some(conversation) = &ask.conversation {
-        let history = &mut ask.history;
-        where_there(state.engine().look(conversation, |journal| history.skip_unanswered(&unanswered(journal))).await)?;
-    }
+pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
     let mut users = ask.history.users();
-    if is_blank(&users) {
-        // No model takes it.
-        users.clear();
-    }
     let placed = |error: ApiError| {
         let place = error.param().and_then(|part| ask.history.place_of(part.parse().ok()?));
         place.into_iter().fold(error, ApiError::about)
     };
     let attached = Attached::resolve(state, &mut users).await.map_err(placed)?;
+    if let Some(conversation) = &ask.conversation {
+        let lengths = ask.history.user_lengths();
+        let look = |journal: &Journal| said_again(&users, &lengths, &unanswered(journal));
+        let again = where_there(state.engine().look(conversation, look).await)?;
+        users.drain(..again.unwrap_or_default());
+    }
+    if is_blank(&users) {
+        // No model takes it.
+        users.clear();
+    }
     let again = ask.again.clone();
     let begun = begin_with(state, ask, users).await?;
     if let Some(again) = again {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use turnwright_core::{ContentBlock, EmbeddedResource, Entry, Journal, MessageId, text_of};
+use turnwright_core::{ContentBlock, Control, EmbeddedResource, Entry, Journal, MessageId, TurnStatus, text_of};
 use turnwright_engine::artifacts::is_artifact_id;
 use turnwright_engine::qualified;
 
@@ -59,8 +59,6 @@ pub(crate) struct History {
     pub(crate) fresh: Vec<Item>,
     /// The place of each of those in the request.
     pub(crate) places: Vec<usize>,
-    /// How many of the messages of people at the end were said before and are not answered yet.
-    pub(crate) unanswered: usize,
     /// The first result, by its place in the request, whose call no answer before it holds.
     pub(crate) lone: Option<(usize, String)>,
 }
@@ -89,9 +87,9 @@ impl History {
         history
     }
 
-    /// All that people say at the end, without what was said before.
+    /// All that people say at the end.
     pub(crate) fn users(&self) -> Vec<ContentBlock> {
-        let said = self.fresh.iter().skip(self.first_new()).filter_map(|item| match &item.said {
+        let said = self.fresh.iter().skip(self.first_user()).filter_map(|item| match &item.said {
             Said::User(content) => Some(content.clone()),
             Said::System(_)
             | Said::Answer { .. }
@@ -105,7 +103,7 @@ impl History {
 
     /// Where a part of that stands in the request, of Chat Completions.
     pub(crate) fn place_of(&self, mut part: usize) -> Option<String> {
-        for (item, at) in self.fresh.iter().zip(&self.places).skip(self.first_new()) {
+        for (item, at) in self.fresh.iter().zip(&self.places).skip(self.first_user()) {
             let Said::User(content) = &item.said else { continue };
             if part < content.len() {
                 return Some(format!("messages[{at}].content[{part}]"));
@@ -120,24 +118,13 @@ impl History {
         self.before.iter().chain(self.fresh.iter().take(self.first_user()))
     }
 
-    /// Finds what people said before and have not been answered, which clients say again with what they say next: these messages, the
-    /// oldest first, are at the end of the journal. The last message is always new.
-    pub(crate) fn skip_unanswered(&mut self, said: &[&[ContentBlock]]) {
-        let again = self.fresh.iter().skip(self.first_user()).map(|item| match &item.said {
-            Said::User(content) => Some(content.as_slice()),
-            _ => None,
+    /// How many blocks each of those messages has.
+    pub(crate) fn user_lengths(&self) -> Vec<usize> {
+        let said = self.fresh.iter().skip(self.first_user()).map(|item| match &item.said {
+            Said::User(content) => content.len(),
+            _ => 0,
         });
-        let again: Vec<_> = again.collect();
-        let most = again.len().saturating_sub(1).min(said.len());
-        let is_it = |count: &usize| {
-            let newest = said.iter().skip(said.len().saturating_sub(*count));
-            again.iter().zip(newest).all(|(again, said)| *again == Some(*said))
-        };
-        self.unanswered = (1..=most).rev().find(is_it).unwrap_or_default();
-    }
-
-    fn first_new(&self) -> usize {
-        self.first_user().saturating_add(self.unanswered)
+        said.collect()
     }
 
     fn first_user(&self) -> usize {
@@ -174,10 +161,22 @@ impl History {
     }
 }
 
-/// What people said since the newest answer, the oldest first.
+/// How many of these blocks, which are messages of these `lengths`, were said before and have no answer, so that clients say them again
+/// with what they say next: they are the newest of `unanswered`, which has the oldest first. The last message is always new.
+pub(crate) fn said_again(said: &[ContentBlock], lengths: &[usize], unanswered: &[&[ContentBlock]]) -> usize {
+    let most = lengths.len().saturating_sub(1).min(unanswered.len());
+    let blocks = |count: usize| lengths.iter().take(count).sum::<usize>();
+    let is_it = |count: &usize| {
+        let newest = unanswered.iter().skip(unanswered.len().saturating_sub(*count));
+        said.get(..blocks(*count)).is_some_and(|again| again.iter().eq(newest.copied().flatten()))
+    };
+    (1..=most).rev().find(is_it).map_or(0, blocks)
+}
+
+/// What people said since a turn was completed last, the oldest first: who has no answer may say it again, also where a part of one
+/// was told.
 pub(crate) fn unanswered(journal: &Journal) -> Vec<&[ContentBlock]> {
-    let newest = journal.entries().iter().rev();
-    let since = newest.take_while(|stored| !matches!(&*stored.entry, Entry::Assistant(_)));
+    let since = journal.entries().iter().rev().take_while(|stored| !completes(&stored.entry));
     let mut said: Vec<&[ContentBlock]> = since
         .filter_map(|stored| match &*stored.entry {
             Entry::User(message) if !journal.is_hidden(MessageId(stored.seq)) => Some(message.content.as_slice()),
@@ -186,6 +185,11 @@ pub(crate) fn unanswered(journal: &Journal) -> Vec<&[ContentBlock]> {
         .collect();
     said.reverse();
     said
+}
+
+/// Whether an entry says that a turn was completed.
+pub(crate) fn completes(entry: &Entry) -> bool {
+    matches!(entry, Entry::Control(Control::Ended { status: TurnStatus::Completed, .. }))
 }
 
 fn lone(items: &[Item]) -> Option<(usize, String)> {

@@ -47,12 +47,13 @@ pub(super) async fn list(
     Search(ui): Search<UiQuery>,
 ) -> Result<Response, ApiError> {
     let limit = page.limit()?;
+    let version = ui.version(UiVersion::V7)?;
     if let Some(name) = &form.format {
         let form = name.parse().map_err(|error: UnknownForm| ApiError::bad_request("invalid_query", error.to_string()))?;
         let journal = state.engine().journal(&conversation).await?;
         let mut page = exported(&journal, form, &page, limit)?;
         if form == ExportForm::AiSdkUi {
-            page.data = as_told(&state, &conversation, &journal, page.data, ui.version(UiVersion::V7)?).await?;
+            page.data = as_told(&state, &conversation, &journal, page.data, version).await?;
         }
         return Ok(json(StatusCode::OK, page));
     }

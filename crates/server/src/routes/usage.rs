@@ -68,7 +68,8 @@ pub(super) async fn of_users(
     let (from_ms, until_ms) = (start_of(from), start_of(until.saturating_add(1.day())));
     let mut users = vec![(UserId::local(), UserId::LOCAL.to_owned())];
     if let Ok(accounts) = state.accounts() {
-        users.extend(accounts.users().await?.into_iter().map(|user| (user.id, user.name)));
+        let all = accounts.users().await?.into_iter().filter(|user| !user.id.is_local());
+        users.extend(all.map(|user| (user.id, user.name)));
     }
     let mut lines = Vec::new();
     for (user, name) in users {

@@ -59,12 +59,21 @@ impl Assembling {
             "tool-input-error" => self.input(&mut chunk, "output-error"),
             "tool-approval-request" => self.asked(&mut chunk),
             "tool-approval-response" => self.decided(&mut chunk),
-            "tool-output-denied" => set(self.call(text(&chunk, "toolCallId")), "state", "output-denied".into()),
+            "tool-output-denied" => {
+                if let Some(part) = self.call(text(&chunk, "toolCallId")) {
+                    part.insert("state".to_owned(), "output-denied".into());
+                    settle(part);
+                }
+            }
             "tool-output-available" => self.output(&mut chunk, "output-available"),
             "tool-output-error" => self.output(&mut chunk, "output-error"),
             "steering-message" => {
                 let id = format!("{}_{}", self.turn, text(&chunk, "id").trim_start_matches("msg_"));
-                self.done.push(std::mem::replace(&mut self.open, Assembled { id, ..Assembled::default() }));
+                // The step that has begun is the one of the answer to it.
+                let begun = self.open.parts.pop_if(|part| text(part, "type") == "step-start");
+                let metadata = self.open.metadata.clone();
+                let next = Assembled { id, metadata, parts: begun.into_iter().collect() };
+                self.done.push(std::mem::replace(&mut self.open, next));
                 self.texts.clear();
             }
             "start-step" => self.push(json!({"type": "step-start"})),
@@ -159,6 +168,7 @@ impl Assembling {
         }
         part.insert("state".to_owned(), state.into());
         take_over(part, chunk, &["output", "errorText", "toolMetadata"]);
+        settle(part);
     }
 
     fn data(&mut self, mut chunk: Part) {
@@ -181,9 +191,71 @@ fn set(part: Option<&mut Part>, key: &str, value: Value) {
     }
 }
 
+/// Says how an approval was answered where the chunks do not, as those for version 6 and older: what a call came to says it. Where that
+/// may be either, nothing is said of the approval: such a part is refused by the package itself.
+fn settle(part: &mut Part) {
+    let approved = match text(part, "state") {
+        "output-available" => Some(true),
+        "output-denied" => Some(false),
+        _ => None,
+    };
+    let Some(Value::Object(approval)) = part.get_mut("approval") else { return };
+    match approved {
+        _ if approval.contains_key("approved") => {}
+        Some(approved) => drop(approval.insert("approved".to_owned(), approved.into())),
+        None => drop(part.remove("approval")),
+    }
+}
+
 /// Moves these into a part, as far as they are there.
 fn take_over(part: &mut Part, from: &mut Part, keys: &[&str]) {
     for key in keys {
         part.extend(from.remove(*key).map(|value| ((*key).to_owned(), value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    #[test]
+    fn what_a_call_came_to_says_how_its_approval_was_answered_where_nothing_else_does() {
+        let ends = [
+            (json!({"type": "tool-output-available", "output": 1}), json!({"id": "a", "approved": true})),
+            (json!({"type": "tool-output-denied"}), json!({"id": "a", "approved": false})),
+            (json!({"type": "tool-output-error", "errorText": "no"}), Value::Null),
+        ];
+        for (mut end, expected) in ends {
+            end["toolCallId"] = json!("call");
+            let chunks = [
+                json!({"type": "tool-input-available", "toolCallId": "call", "toolName": "t", "input": {}}),
+                json!({"type": "tool-approval-request", "toolCallId": "call", "approvalId": "a"}),
+                end.clone(),
+            ];
+            let chunks = chunks.map(|chunk| to_raw_value(&chunk).unwrap());
+            let messages = assembled("turn_1".parse().unwrap(), &chunks);
+            assert_eq!(messages[0].parts[0].get("approval").cloned().unwrap_or_default(), expected, "{end}");
+        }
+    }
+
+    #[test]
+    fn the_answer_to_what_was_said_meanwhile_has_its_step_and_what_is_known_of_the_turn() {
+        let chunks = [
+            json!({"type": "start", "messageMetadata": {"turnId": "turn_1"}}),
+            json!({"type": "start-step"}),
+            json!({"type": "steering-message", "id": "msg_7", "parts": []}),
+            json!({"type": "text-start", "id": "t"}),
+            json!({"type": "text-delta", "id": "t", "delta": "Yes."}),
+        ];
+        let chunks = chunks.map(|chunk| to_raw_value(&chunk).unwrap());
+        let turn: TurnId = "turn_1".parse().unwrap();
+        let messages = assembled(turn, &chunks);
+        let shown: Vec<Value> = messages.into_iter().map(|said| json!([said.id, said.metadata, said.parts])).collect();
+        let known = json!({"turnId": "turn_1"});
+        let step = json!({"type": "step-start"});
+        let text = json!({"type": "text", "text": "Yes.", "state": "streaming"});
+        assert_eq!(shown, [json!(["turn_1", known, []]), json!(["turn_1_7", known, [step, text]])]);
     }
 }

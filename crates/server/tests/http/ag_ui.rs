@@ -448,3 +448,61 @@ async fn a_page_of_ag_ui_that_goes_on_after_a_turn_without_an_answer_says_what_i
     }
     assert_eq!(server.said().await, ["one", "two", "three"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_ag_ui_that_comes_back_says_nothing_again_that_was_said_while_its_turn_ran() {
+    let gate = Arc::new(Semaphore::new(0));
+    let [first, going, more] = ["A.", "Going.", "More."].map(|said| Answer::whole([text(said)]));
+    let server = server([first, going.gated(&gate), more]);
+    let mut page = said("go").as_array().unwrap().clone();
+    let told = server.run(body("r1", &json!(page))).await;
+    page.extend(assembled(&told));
+    page.push(json!({"id": "u2", "role": "user", "content": "go"}));
+    let more = [page.clone(), vec![json!({"id": "u3", "role": "user", "content": "more"})]].concat();
+    let runs = futures_util::future::join(server.run(body("r2", &json!(page))), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let steers = server.run(body("r3", &json!(more)));
+        let comes_back = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            server.run(body("r4", &json!(more))).await
+        };
+        let opens = async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            gate.add_permits(9);
+        };
+        futures_util::join!(steers, comes_back, opens).1
+    });
+    let (_, back) = runs.await;
+    assert_eq!(kinds(&back)[..2], ["RUN_STARTED", "MESSAGES_SNAPSHOT"], "{back:?}");
+    assert_eq!(server.said().await, ["go", "go", "more"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_while_an_answer_came_in_that_failed_is_said_once() {
+    let gate = Arc::new(Semaphore::new(0));
+    let half = Answer::of([text("Hal")]).gated(&gate).failing(refusal());
+    let fails = Answer::of([]).failing(refusal());
+    let server = server([half, fails, Answer::whole([text("Three.")])]);
+    let user = |id: &str, text: &str| json!({"id": id, "role": "user", "content": text});
+    let half = json!({"id": "msg_4", "role": "assistant", "content": "Hal"});
+    let page = [user("u1", "one"), half, user("u2", "two"), user("u3", "three")];
+    let (first, second) = (body("r1", &json!(page[..1])), body("r2", &json!(page[..3])));
+    let later = async |seconds: u64| tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let permits = async {
+        later(1).await;
+        gate.add_permits(1);
+        later(2).await;
+        gate.add_permits(9);
+    };
+    let steers = async {
+        later(2).await;
+        server.run(second).await
+    };
+    let (_, steered, ()) = futures_util::join!(server.run(first), steers, permits);
+    assert_eq!(steered.last().unwrap()["type"], "RUN_ERROR", "{steered:?}");
+    assert_eq!(server.said().await, ["one", "two"]);
+    assert_eq!(server.run(body("r3", &json!(page[..3]))).await.last().unwrap()["type"], "RUN_ERROR");
+    assert_eq!(server.said().await, ["one", "two"]);
+    assert_eq!(assembled(&server.run(body("r4", &json!(page))).await)[0]["content"], "Three.");
+    assert_eq!(server.said().await, ["one", "two", "three"]);
+}

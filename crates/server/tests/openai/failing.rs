@@ -1,10 +1,11 @@
 //! Requests while the store fails.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use turnwright_core::{ProviderFailure, ProviderFailureKind};
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
 use crate::killed::{conversation, conversations};
-use crate::{server_on, user};
+use crate::{server, server_on, user};
 
 #[tokio::test]
 async fn what_cannot_be_looked_up_is_worth_repeating_and_begins_nothing() {
@@ -50,4 +51,24 @@ async fn a_message_that_says_nothing_is_refused() {
         assert!(answered.body.contains("is empty; say something"), "{}", answered.body);
     }
     assert_eq!(conversations(&server).await, 0);
+}
+
+#[tokio::test]
+async fn what_failed_in_a_named_conversation_is_not_said_again_with_what_comes_next() {
+    let fails = || Answer::of([]).failing(ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no"));
+    // At once, and after a call that its client was not told of.
+    for answers in [vec![fails()], vec![Answer::whole([call(0, "lab__look", r#"{"at":1}"#)]), fails()]] {
+        let server = server(answers.into_iter().chain([Answer::whole([text("Two.")])]));
+        let ask =
+            async |messages: Value| server.chat(&json!({"messages": messages, "metadata": {"conversation_id": "c1"}})).await;
+        assert_eq!(ask(json!([user("one")])).await.status, 400);
+        let second = ask(json!([user("one"), user("two")])).await.json();
+        assert_eq!(second["choices"][0]["message"]["content"], "Two.");
+        let said = server.messages("c1").await.into_iter().filter(|(role, _)| role == "user");
+        assert_eq!(said.map(|(_, said)| said).collect::<Vec<_>>(), ["one", "two"]);
+        // What is new is said, also where it is the same.
+        assert_eq!(ask(json!([user("two"), user("two")])).await.status, 502);
+        let said = server.messages("c1").await.into_iter().filter(|(role, _)| role == "user");
+        assert_eq!(said.map(|(_, said)| said).next_back().unwrap(), "two\ntwo");
+    }
 }
