@@ -164,13 +164,14 @@ impl History {
 /// How many of these blocks, which are messages of these `lengths`, were said before and have no answer, so that clients say them again
 /// with what they say next: they are the newest of `unanswered`, which has the oldest first. The last message is always new.
 pub(crate) fn said_again(said: &[ContentBlock], lengths: &[usize], unanswered: &[&[ContentBlock]]) -> usize {
-    let most = lengths.len().saturating_sub(1).min(unanswered.len());
+    // Several messages may be stored as one.
+    let there: Vec<&ContentBlock> = unanswered.iter().copied().flatten().collect();
     let blocks = |count: usize| lengths.iter().take(count).sum::<usize>();
-    let is_it = |count: &usize| {
-        let newest = unanswered.iter().skip(unanswered.len().saturating_sub(*count));
-        said.get(..blocks(*count)).is_some_and(|again| again.iter().eq(newest.copied().flatten()))
+    let is_it = |again: &usize| {
+        let newest = there.len().checked_sub(*again).and_then(|from| there.get(from..));
+        newest.zip(said.get(..*again)).is_some_and(|(newest, again)| again.iter().eq(newest.iter().copied()))
     };
-    (1..=most).rev().find(is_it).map_or(0, blocks)
+    (1..lengths.len()).rev().map(blocks).find(is_it).unwrap_or_default()
 }
 
 /// What people said since a turn was completed last, the oldest first: who has no answer may say it again, also where a part of one

@@ -127,6 +127,13 @@ impl ResponseFold {
         self
     }
 
+    /// The same where something that was told is hidden by now, and what is left has other numbers: all that the client has counts as
+    /// dropped.
+    pub(crate) fn hidden_in_part(mut self, is_less: bool) -> Self {
+        self.seen = self.seen.map(|seen| if is_less { seen | DROPPED } else { seen });
+        self
+    }
+
     /// The response as it is: over, or in progress.
     pub(crate) fn response(&self) -> WireResponse {
         let (status, details) = self.status();

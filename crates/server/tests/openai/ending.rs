@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
+use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnwright_core::{Finish, FinishReason, ProviderFailure, ProviderFailureKind, StreamDelta};
@@ -119,4 +121,24 @@ async fn a_client_that_has_what_was_lost_is_told_to_begin_anew() {
     // What was told before that goes on.
     let rest = after(&told[1]["sequence_number"]).await.chunks();
     assert_eq!(rest.last(), anew.last());
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_to_an_answer_of_which_something_is_hidden_is_told_to_begin_anew() {
+    let server =
+        server([Answer::whole([text("Let me look."), call(0, "lab__look", r#"{"at":1}"#)]), Answer::whole([text("Seen.")])]);
+    server.post("/api/v1/conversations", &json!({"id": "c1"})).await;
+    let first = server.respond(&json!({"input": "Go", "conversation": "c1"})).await.json();
+    let path = format!("/v1/responses/{}?stream=true", first["id"].as_str().unwrap());
+    let whole = server.get(&path).await.chunks();
+    let rest = server.get(&format!("{path}&starting_after=2")).await.chunks();
+    assert_eq!(rest.last(), whole.last());
+    let hides = server.send(Method::DELETE, "/api/v1/conversations/c1/messages/msg_4", Body::empty(), &[]).await;
+    assert_eq!(hides.status, 204, "{}", hides.body);
+    for seen in [2, whole.len() - 1, 10_000] {
+        let refused = server.get(&format!("{path}&starting_after={seen}")).await.chunks();
+        assert_eq!(refused.last().unwrap()["code"], "told_anew", "{refused:#?}");
+    }
+    let anew = server.get(&path).await.body;
+    assert!(anew.contains("Seen.") && !anew.contains("Let me look."), "{anew}");
 }

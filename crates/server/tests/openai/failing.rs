@@ -61,14 +61,18 @@ async fn what_failed_in_a_named_conversation_is_not_said_again_with_what_comes_n
         let server = server(answers.into_iter().chain([Answer::whole([text("Two.")])]));
         let ask =
             async |messages: Value| server.chat(&json!({"messages": messages, "metadata": {"conversation_id": "c1"}})).await;
+        let said = async || -> Vec<String> {
+            let messages = server.messages("c1").await.into_iter().filter(|(role, _)| role == "user");
+            messages.map(|(_, said)| said).collect()
+        };
         assert_eq!(ask(json!([user("one")])).await.status, 400);
         let second = ask(json!([user("one"), user("two")])).await.json();
         assert_eq!(second["choices"][0]["message"]["content"], "Two.");
-        let said = server.messages("c1").await.into_iter().filter(|(role, _)| role == "user");
-        assert_eq!(said.map(|(_, said)| said).collect::<Vec<_>>(), ["one", "two"]);
-        // What is new is said, also where it is the same.
+        assert_eq!(said().await, ["one", "two"]);
+        // What is new is said, also where it is the same; what was stored as one message is known in two.
         assert_eq!(ask(json!([user("two"), user("two")])).await.status, 502);
-        let said = server.messages("c1").await.into_iter().filter(|(role, _)| role == "user");
-        assert_eq!(said.map(|(_, said)| said).next_back().unwrap(), "two\ntwo");
+        assert_eq!(said().await, ["one", "two", "two\ntwo"]);
+        assert_eq!(ask(json!([user("two"), user("two"), user("three")])).await.status, 502);
+        assert_eq!(said().await, ["one", "two", "two\ntwo", "three"]);
     }
 }

@@ -129,14 +129,16 @@ pub(super) async fn show(
     let seen = seen.transpose()?;
     if query.stream.as_deref() == Some("true") {
         let fold = told(&state, &conversation, &part, Form::Streamed).await?;
-        if let Some(seen) = seen {
+        let is_hidden = |journal: &Journal| object::messages(journal, &part).iter().any(|message| journal.is_hidden(*message));
+        let is_less = state.engine().look(&conversation, is_hidden).await?;
+        if let Some(seen) = seen.filter(|_| !is_less) {
             let known = told(&state, &conversation, &part, Form::Streamed).await?;
             if let Some(last) = so_far(&state, &conversation, &part, known).await?.last_number().filter(|last| seen > *last) {
                 return Err(wrong(format!("is {seen}, and the last event of `{id}` has the number {last}")));
             }
         }
         let fold = match seen {
-            Some(seen) => fold.starting_after(seen),
+            Some(seen) => fold.starting_after(seen).hidden_in_part(is_less),
             None => fold,
         };
         let stream = OpenStream::of(&state)?;
