@@ -134,6 +134,16 @@ async fn a_document_that_comes_while_its_conversation_is_deleted_is_beside_no_ot
 }
 
 #[tokio::test]
+async fn what_the_user_of_the_machine_used_is_told_once() {
+    let server = server().await;
+    let (token, _) = server.token(&UserId::local(), Scope::ALL, None).await;
+    server.post("/api/v1/conversations/c1/chat", &token, json!({"content": "hi"})).await;
+    let told = server.get("/api/v1/usage/users", &token).await.json();
+    let ids: Vec<&Value> = told["data"].as_array().unwrap().iter().map(|line| &line["id"]).collect();
+    assert_eq!(ids, [UserId::LOCAL], "{told}");
+}
+
+#[tokio::test]
 async fn the_last_admin_who_can_come_in_stays() {
     let server = server().await;
     let root = server.user("root", Role::Admin).await;
