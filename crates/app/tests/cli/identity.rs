@@ -209,7 +209,8 @@ fn below_a_path_the_provider_sends_back_to_that_path_and_the_cookies_are_for_it_
          client_secret = \"a secret/with:odd+characters\"\nscopes = [\"openid\", \"profile\"]\n",
         provider.address
     );
-    let server = Server::start(&Place::with(&config));
+    let place = Place::with(&config);
+    let server = Server::start(&place);
     let root = format!("{}/tw", server.root());
     provider.send_back_to(&root);
     for (to, expected) in [("/tw/%23/inbox", "/#/inbox"), ("/%23/inbox", "/"), ("//evil.example/tw/", "/")] {
