@@ -259,6 +259,19 @@ fn a_database_to_which_a_move_broke_off_is_refused_until_the_move_is_whole() {
 }
 
 #[test]
+fn the_database_of_the_data_directory_is_in_use_also_where_it_is_named_as_a_file() {
+    let place = Place::with("").with_variable("TURNWRIGHT_DATABASE", "");
+    let file = place.path("data/turnwright.db");
+    let (file, to) = (file.to_str().unwrap(), place.path("to.db"));
+    let server = Server::start(&place);
+    let refused = move_all(&place, file, to.to_str().unwrap());
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains(" is in use; end every turnwright that has it open first"), "{refused:?}");
+    server.stop();
+    assert_eq!(move_all(&place, file, to.to_str().unwrap()).code, Some(0));
+}
+
+#[test]
 fn a_backup_of_either_kind_is_a_database_that_has_everything() {
     let Some(server) = test_postgres() else { return };
     let model = model();
