@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::hiding::Spans;
@@ -9,8 +10,10 @@ use opentelemetry::propagation::{Injector, TextMapPropagator};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
-use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
+use opentelemetry_sdk::trace as sdk;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData};
 use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::Layer;
@@ -66,7 +69,7 @@ where
     let resource =
         if environment.filled("OTEL_SERVICE_NAME").is_some() { resource } else { resource.with_service_name("turnwright") };
     let provider = SdkTracerProvider::builder()
-        .with_batch_exporter(Spans(exporter))
+        .with_batch_exporter(Told { exporter: Spans(exporter), fails: AtomicBool::new(false) })
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample))))
         .with_resource(resource.build())
         .build();
@@ -75,6 +78,37 @@ where
     // A process logs once; the provider of a second try would only go unused.
     let _ = PROVIDER.set(provider);
     Ok(Some(layer.with_filter(Targets::new().with_target(spans::TARGET, LevelFilter::INFO))))
+}
+
+/// An exporter that says in the log where it cannot send, once for as long as it lasts: the library says so to nobody.
+#[derive(Debug)]
+struct Told<E> {
+    exporter: E,
+    fails: AtomicBool,
+}
+
+impl<E: sdk::SpanExporter> sdk::SpanExporter for Told<E> {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let sent = self.exporter.export(batch).await;
+        match (&sent, self.fails.swap(sent.is_err(), Ordering::Relaxed)) {
+            (Err(error), false) => tracing::warn!(%error, "traces cannot be sent; those that are not are lost"),
+            (Ok(()), true) => tracing::info!("traces are sent again"),
+            (Err(_), true) | (Ok(()), false) => {}
+        }
+        sent
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
 }
 
 /// Where the current span stands in its trace.

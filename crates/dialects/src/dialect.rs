@@ -232,6 +232,9 @@ pub trait StreamDecoder: Send + Debug {
     /// Where the answer's terminal marker did not come.
     fn end(&mut self, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure>;
 
+    /// The model that answers, as its provider names it, where it has said so.
+    fn model(&self) -> Option<&str>;
+
     /// What is wrong with an answer that was taken as complete all the same, in words for the operator.
     fn warning(&self) -> Option<&'static str> {
         None

@@ -5,6 +5,7 @@
 //! How endpoints of one format differ is data, in [`Profile`]. Nothing here does input or output or knows what time it is.
 
 mod alike;
+mod answered;
 pub mod anthropic;
 mod catalogue;
 mod demand;

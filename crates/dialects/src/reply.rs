@@ -65,6 +65,11 @@ impl ReplyDecoder {
         self.decoder.cut_off(out);
     }
 
+    /// The model that answers, as its provider names it, where it has said so.
+    pub fn model(&self) -> Option<&str> {
+        self.decoder.model()
+    }
+
     /// What is wrong with an answer that was taken as complete all the same, in words for the operator.
     pub fn warning(&self) -> Option<&'static str> {
         self.decoder.warning()

@@ -88,6 +88,11 @@ pub trait Providers: Send + Sync + Debug {
         hints.iter().any(|hint| current.model().contains(hint.as_str())).then(|| current.clone())
     }
 
+    /// The models that are configured by name, without asking anybody.
+    fn listed(&self) -> Vec<ModelRef> {
+        Vec::new()
+    }
+
     /// All names, in configuration order.
     fn names(&self) -> Vec<String>;
 }

@@ -156,12 +156,14 @@ impl Providers for ProviderSet {
     }
 
     fn hinted(&self, hints: &[String], current: &ModelRef) -> Option<ModelRef> {
+        let models: Vec<ModelRef> = std::iter::once(current.clone()).chain(self.listed()).collect();
+        hints.iter().find_map(|hint| models.iter().find(|model| model.model().contains(hint.as_str())).cloned())
+    }
+
+    fn listed(&self) -> Vec<ModelRef> {
         let entries = self.entries();
         let configured = entries.iter().filter_map(|(name, entry)| Some((name, entry.endpoint.as_ref()?)));
-        let models: Vec<ModelRef> = std::iter::once(current.clone())
-            .chain(configured.flat_map(|(name, endpoint)| endpoint.models.iter().map(move |model| ModelRef::new(name, model))))
-            .collect();
-        hints.iter().find_map(|hint| models.iter().find(|model| model.model().contains(hint.as_str())).cloned())
+        configured.flat_map(|(name, endpoint)| endpoint.models.iter().map(move |model| ModelRef::new(name, model))).collect()
     }
 
     fn fallback(&self, model: &ModelRef) -> Vec<ModelRef> {

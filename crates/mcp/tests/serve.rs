@@ -160,7 +160,7 @@ impl RunningCall for Said {
         ToolOutput::text("this server is ending")
     }
 
-    fn leave(self: Box<Self>) {}
+    async fn leave(self: Box<Self>) {}
 }
 
 fn endpoint() -> (HttpEndpoint, watch::Sender<u64>) {

@@ -39,6 +39,14 @@ impl Network {
     }
 }
 
+impl Network {
+    /// Why a proxy refused what is asked over plain HTTP, which it answers itself; `None` where the answer is not a proxy's.
+    pub fn refusal(&self, url: &reqwest::Url, status: u16) -> Option<String> {
+        let proxy = self.proxy_for(url).filter(|proxy| proxy.is_http() && url.scheme() == "http" && status == 407)?;
+        Some(wants_login(Some(proxy)))
+    }
+}
+
 /// Why a request failed, for people. Holds no address.
 pub fn reason(error: &reqwest::Error) -> String {
     known_reason(error).unwrap_or_else(|| last(error))
@@ -57,9 +65,7 @@ fn last(error: &reqwest::Error) -> String {
 fn blamed(error: &reqwest::Error, proxy: Option<&ProxyAddress>) -> Option<String> {
     // The types of what goes through a proxy cannot be named.
     causes(error).map(ToString::to_string).find_map(|said| match said.as_str() {
-        "tunnel error: proxy authorization required" => {
-            Some("the proxy wants a name and a password: `proxy_user` and `proxy_password` below `[network]`".to_owned())
-        }
+        "tunnel error: proxy authorization required" => Some(wants_login(proxy)),
         "tunnel error: unexpected end of file" => Some("the proxy hangs up".to_owned()),
         "tunnel error: failed to create underlying connection"
         | "tunnel error: io error establishing tunnel"
@@ -70,9 +76,25 @@ fn blamed(error: &reqwest::Error, proxy: Option<&ProxyAddress>) -> Option<String
 }
 
 fn not_reached(proxy: Option<&ProxyAddress>, error: &reqwest::Error) -> String {
-    let shown = proxy.map(|proxy| format!(" {proxy}")).unwrap_or_default();
     let why = causes(error).find_map(told).unwrap_or_else(|| last(error));
-    format!("the proxy{shown} cannot be reached: {why}")
+    format!("the proxy{} cannot be reached: {why}", shown(proxy))
+}
+
+/// What a proxy says with 407.
+fn wants_login(proxy: Option<&ProxyAddress>) -> String {
+    if proxy.is_some_and(ProxyAddress::has_login) {
+        return format!(
+            "the proxy{} does not take the name and the password that it is shown: `proxy_user` and `proxy_password` below `[network]`, \
+             or what stands before the `@` in the variable that names it",
+            shown(proxy)
+        );
+    }
+    "the proxy wants a name and a password: `proxy_user` and `proxy_password` below `[network]`".to_owned()
+}
+
+/// Its address, behind the word for it.
+fn shown(proxy: Option<&ProxyAddress>) -> String {
+    proxy.map(|proxy| format!(" {proxy}")).unwrap_or_default()
 }
 
 /// What is below an error.
@@ -152,6 +174,23 @@ mod tests {
                 let error = client.get(url).send().await.unwrap_err();
                 assert!(matches!(network.reason(&error), Reason::Elsewhere(_)), "{address} {url}: {error:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_wants_to_know_who_asks_over_plain_http_is_told_from_what_is_asked() {
+        let proxy = ProxyAddress::read("http://127.0.0.1:3128").unwrap();
+        let through = |proxy| Network::default().through(&Proxies::all(proxy, vec!["near.invalid".to_owned()])).unwrap();
+        let (bare, known) = (through(proxy.clone()), through(proxy.with_login("me", "hidden").unwrap()));
+        let url = |text: &str| text.parse().unwrap();
+        let far = url("http://far.invalid/v1");
+        assert!(bare.refusal(&far, 407).unwrap().starts_with("the proxy wants a name and a password: "));
+        let refused = known.refusal(&far, 407).unwrap();
+        assert!(refused.starts_with("the proxy http://127.0.0.1:3128 does not take the name") && !refused.contains("hidden"));
+        for (asked, status) in
+            [("http://far.invalid/v1", 403), ("https://far.invalid/v1", 407), ("http://near.invalid/v1", 407)]
+        {
+            assert_eq!(known.refusal(&url(asked), status), None, "{asked} {status}");
         }
     }
 

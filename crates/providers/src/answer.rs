@@ -10,6 +10,7 @@ use reqwest::Response;
 use tokio::time::{sleep, timeout};
 use turnwright_core::{Prices, ProviderFailure, ProviderFailureKind, StreamDelta};
 use turnwright_dialects::{Offered, ReplyDecoder};
+use turnwright_engine::telemetry::spans;
 use turnwright_engine::{ModelStream, let_others_run};
 
 use crate::explain::{explain, redact};
@@ -94,7 +95,12 @@ impl Answer {
                 },
                 State::Open(mut open) => {
                     let mut batch = Vec::new();
-                    match open.read(self.call.endpoint.config.timeouts.idle, &mut batch).await {
+                    let read = open.read(self.call.endpoint.config.timeouts.idle, &mut batch).await;
+                    match (&read, open.reply.model()) {
+                        (Read::Complete { .. } | Read::Failed(_), Some(model)) => spans::answered_by(model),
+                        (Read::More, _) | (_, None) => {}
+                    }
+                    match read {
                         Read::More => self.state = State::Open(open),
                         Read::Complete { has_ended: true } => {}
                         Read::Complete { has_ended: false } => self.state = State::Draining(open.response),

@@ -269,6 +269,9 @@ impl Endpoint {
     /// What a response with an error status says.
     async fn refused(&self, mut response: Response) -> Failed {
         let status = response.status().as_u16();
+        if let Some(text) = self.config.network.refusal(response.url(), status) {
+            return Failed::from(ProviderFailure::new(ProviderFailureKind::Connect, text));
+        }
         let headers = response.headers().clone();
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         // A body that breaks off or is too long still says most of what it has to say.

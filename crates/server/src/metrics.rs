@@ -2,8 +2,9 @@
 //!
 //! Counted as it happens: turns, model calls and tool calls by being the engine's [`Observer`], requests by [`mod@requests`].
 //! Looked at when asked: what runs at that moment, and the process itself. No label holds anything that a client, a model or a
-//! tool can choose freely without a bound: past [`MAX_NAMES`] different ones all others are `other`. A model that nobody
-//! configured takes no place before it has answered: clients name models, also such as there are not.
+//! tool can choose freely without a bound: past [`MAX_NAMES`] different ones all others are `other`. Clients name models, also such
+//! as there are not, and some endpoints answer to any name: one that nobody configured takes no place before it has answered, and
+//! none of those that are configured.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -17,6 +18,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use turnwright_core::ModelRef;
 use turnwright_engine::nodes::Condition;
 use turnwright_engine::{Engine, Fact, ModelEnd, Observer};
 
@@ -28,6 +30,12 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 
 /// The most different names of one kind that are told apart.
 const MAX_NAMES: usize = 500;
+
+/// The most different models that are told apart which nobody configured.
+const MAX_UNLISTED_MODELS: usize = 100;
+
+/// The longest name that is told, in bytes.
+const MAX_NAME_BYTES: usize = 200;
 
 /// Seconds at which histograms of calls count, from a quick tool to a model that thinks for minutes.
 const CALL_SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
@@ -73,6 +81,9 @@ struct SourceLabel {
 #[derive(Debug, Default)]
 struct Names {
     providers: HashSet<String>,
+    /// Those that the configuration names.
+    listed_models: HashSet<String>,
+    /// Others that answered.
     models: HashSet<String>,
     sources: HashSet<String>,
     tools: HashSet<String>,
@@ -186,37 +197,51 @@ impl Metrics {
         &self.0.requests
     }
 
-    /// The models that are asked where a request names none are told by their names, whatever else was asked for, and whether or
-    /// not they answer.
+    /// The models that are asked where a request names none, and those that the configuration lists, are told by their names,
+    /// whatever else was asked for, and whether or not they answer.
     pub(crate) fn expect(&self, engine: &Engine) {
         let model = engine.defaults().model.clone();
-        let fallback = engine.providers().fallback(&model);
-        let mut names = self.0.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.models.extend(fallback.iter().chain([&model]).map(|model| model.model().to_owned()));
+        let mut listed = engine.providers().listed();
+        listed.extend(engine.providers().fallback(&model));
+        listed.push(model);
+        self.list(listed.iter().map(ModelRef::model));
     }
 
-    /// The model's name; `other` where too many were seen, or where it is one that only a client has named yet.
-    fn model(&self, name: &str, has_answered: bool) -> String {
-        if has_answered {
-            return self.bounded(|names| &mut names.models, name);
+    fn list<'a>(&self, models: impl Iterator<Item = &'a str>) {
+        let mut names = self.0.names.lock().unwrap_or_else(PoisonError::into_inner);
+        for model in models {
+            if !names.listed_models.contains(model) {
+                names.listed_models.insert(model.to_owned());
+            }
         }
-        let names = self.0.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.models.contains(name) { name.to_owned() } else { "other".to_owned() }
+    }
+
+    /// The model's name; `other` where too many were seen that nobody configured, or where it is one that only a client has named
+    /// yet.
+    fn model(&self, name: &str, has_answered: bool) -> String {
+        let mut names = self.0.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_told = names.listed_models.contains(name)
+            || if has_answered { has_place(&mut names.models, name, MAX_UNLISTED_MODELS) } else { names.models.contains(name) };
+        if is_told { name.to_owned() } else { "other".to_owned() }
     }
 
     /// The name, or `other` where too many of its kind were seen.
     fn bounded(&self, kind: fn(&mut Names) -> &mut HashSet<String>, name: &str) -> String {
         let mut names = self.0.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = kind(&mut names);
-        if names.contains(name) {
-            return name.to_owned();
-        }
-        if names.len() >= MAX_NAMES {
-            return "other".to_owned();
-        }
-        names.insert(name.to_owned());
-        name.to_owned()
+        if has_place(kind(&mut names), name, MAX_NAMES) { name.to_owned() } else { "other".to_owned() }
     }
+}
+
+/// Whether a name is among those that are told, which it becomes where there is room.
+fn has_place(names: &mut HashSet<String>, name: &str, most: usize) -> bool {
+    if names.contains(name) {
+        return true;
+    }
+    let has_room = names.len() < most && name.len() <= MAX_NAME_BYTES;
+    if has_room {
+        names.insert(name.to_owned());
+    }
+    has_room
 }
 
 /// What the tool sources are doing.
@@ -302,7 +327,7 @@ fn observe<L: Clone + std::hash::Hash + Eq>(seconds: &Seconds<L>, labels: &L, du
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_NAMES, Metrics};
+    use super::{MAX_NAME_BYTES, MAX_NAMES, MAX_UNLISTED_MODELS, Metrics};
 
     #[test]
     fn many_names_of_one_kind_leave_room_for_those_of_another() {
@@ -310,7 +335,8 @@ mod tests {
         let tool = |number: usize| metrics.bounded(|names| &mut names.tools, &format!("tool_{number}"));
         assert!((0..MAX_NAMES).all(|number| tool(number) != "other"));
         assert_eq!((tool(MAX_NAMES).as_str(), tool(0).as_str()), ("other", "tool_0"));
-        assert_eq!(metrics.bounded(|names| &mut names.models, "large"), "large");
+        assert_eq!(metrics.bounded(|names| &mut names.sources, "large"), "large");
+        assert_eq!(metrics.bounded(|names| &mut names.sources, &"x".repeat(MAX_NAME_BYTES + 1)), "other");
     }
 
     #[test]
@@ -318,5 +344,17 @@ mod tests {
         let metrics = Metrics::new();
         assert!((0..MAX_NAMES).all(|number| metrics.model(&format!("made_up_{number}"), false) == "other"));
         assert_eq!((metrics.model("large", true), metrics.model("large", false)), ("large".into(), "large".into()));
+    }
+
+    #[test]
+    fn models_that_answer_to_any_name_take_no_place_of_those_that_are_configured() {
+        let metrics = Metrics::new();
+        metrics.list(["early"].into_iter());
+        let told = (0..10_000).filter(|number| metrics.model(&format!("made_up_{number}"), true) != "other").count();
+        assert_eq!((told, metrics.model("made_up_0", false).as_str()), (MAX_UNLISTED_MODELS, "made_up_0"));
+        // Also one that is configured while they come.
+        assert_eq!(metrics.model("late", true), "other");
+        metrics.list(["late"].into_iter());
+        assert_eq!((metrics.model("early", false), metrics.model("late", false)), ("early".into(), "late".into()));
     }
 }

@@ -34,6 +34,33 @@ fn append(at: u64, text: &str) -> Append {
     Append { conversation: "a".parse().unwrap(), at: Seq::new(at).unwrap(), entries, at_ms: at, side: Vec::new() }
 }
 
+#[tokio::test]
+async fn those_that_have_a_database_open_know_of_one_another_by_whatever_name_each_calls_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let first = open(&data);
+    let file = data.join("turnwright.db");
+    std::os::unix::fs::symlink(&file, folder.path().join("other.db")).unwrap();
+    std::os::unix::fs::symlink(&data, folder.path().join("linked")).unwrap();
+    let names = [
+        SqliteOptions::at_file(&file),
+        SqliteOptions::at_file(folder.path().join("data/../data/turnwright.db")),
+        SqliteOptions::at_file(folder.path().join("other.db")),
+        SqliteOptions::at_file(folder.path().join("linked/turnwright.db")),
+        SqliteOptions::in_directory(folder.path().join("linked")),
+    ];
+    for options in names {
+        let other = SqliteStore::open(&options).unwrap();
+        for (one, another) in [(&first, &other), (&other, &first)] {
+            assert!(one.is_alive(another.driver()).await.unwrap(), "{options:?}");
+        }
+        other.close().await;
+    }
+    // Another database beside it is another.
+    let beside = SqliteStore::open(&SqliteOptions::at_file(data.join("own.db"))).unwrap();
+    assert!(!first.is_alive(beside.driver()).await.unwrap());
+}
+
 /// This test's own program as another process that appends until it is killed.
 struct Appender {
     process: Child,

@@ -134,3 +134,48 @@ fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     }
     std::fs::read(file).map_err(failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use turnwright_core::policy::Policy;
+    use turnwright_core::{ModelRef, TurnSettings};
+    use turnwright_engine::{EngineParts, Limits};
+    use turnwright_testkit::{ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders};
+
+    use super::*;
+    use crate::exit::Exit;
+
+    #[tokio::test]
+    async fn a_conversation_that_is_refused_is_named_and_those_beside_it_are_taken() {
+        let engine = Engine::new(EngineParts {
+            providers: Arc::new(ScriptedProviders(ScriptedProvider::new([]))),
+            sources: Vec::new(),
+            store: Arc::new(MemoryStore::default()),
+            clock: Arc::new(ManualClock::at(1_000)),
+            policy: Policy::new(Vec::new()).unwrap(),
+            defaults: TurnSettings::new(ModelRef::new("test", "none")),
+        });
+        engine.limit(Limits { message_bytes: 500, ..Limits::default() });
+        let said = |title: &str, system: &str| {
+            let messages = json!([{"role": "system", "content": system}, {"role": "user", "content": "hello"}]);
+            json!({"title": title, "messages": messages}).to_string()
+        };
+        let large = "Be brief. ".repeat(100);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("export.jsonl");
+        let lines = [said("First", "Be brief."), said("Large", &large), said("Last", "")];
+        std::fs::write(&file, lines.join("\n")).unwrap();
+        let refused = import(&engine, &file, Listed { json: true }, &mut Output::standard()).await.unwrap_err();
+        assert_eq!(refused.exit, Exit::Failed);
+        assert!(refused.text.starts_with("Large was not taken: "), "{}", refused.text);
+        assert!(refused.text.ends_with("the limit is 500 bytes (`[server.limits] message_bytes`)"), "{}", refused.text);
+        let kept = engine.conversations(None, 10).await.unwrap();
+        let mut titles: Vec<_> = kept.iter().map(|kept| kept.title.as_deref().unwrap_or_default()).collect();
+        titles.sort_unstable();
+        assert_eq!(titles, ["First", "Last"]);
+        engine.shutdown().await;
+    }
+}

@@ -135,6 +135,18 @@ fn move_and_kill(place: &Place, way: &Way, (from, to): (&str, &str), statement: 
     way.mend();
 }
 
+/// Whether nobody can use a database to which a move broke off, and the source of that is named.
+fn assert_half_moved(place: &Place, database: &str, source: &str) {
+    for words in [&["conversations", "list"][..], &["chat", "hello"], &["serve", "--listen", "127.0.0.1:0"]] {
+        let refused =
+            wait_for("it to be free", || Some(run(place, database, words)).filter(|ran| !ran.stderr.contains(" is in use; ")));
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{words:?}: {refused:?}");
+        let (whence, what) = refused.stderr.split_once(" broke off before it was whole").unwrap_or_default();
+        assert!(whence.contains("a move from the database `") && whence.contains(source), "{words:?}: {refused:?}");
+        assert!(what.contains("the same `turnwright db move` goes on"), "{words:?}: {refused:?}");
+    }
+}
+
 /// Puts other words of the same length into a file, once.
 fn put_into(file: &Path, old: &str, new: &str) {
     let mut bytes = std::fs::read(file).unwrap();
@@ -174,6 +186,7 @@ fn a_database_that_is_moved_to_postgresql_and_back_is_the_same_however_often_tha
     let before: Value = serde_json::from_str(&ask(moved)).unwrap();
     let before = before.as_array().unwrap();
     assert_eq!(before.len(), 4 * TOGETHER, "it was killed in the middle");
+    assert_half_moved(&place, &there, first);
     // One that somebody changed there is found by the comparison, and the source is what counts.
     let tamper = |from: &str, to: &str| {
         let change = format!("body = replace(body, 'needle-0-7 {from}', 'needle-0-7 {to}')");
@@ -201,6 +214,7 @@ fn a_database_that_is_moved_to_postgresql_and_back_is_the_same_however_often_tha
     let half = run(&place, back, &["db", "check"]);
     assert_eq!((half.code, rows(&half, "entry")), (Some(1), 4 * TOGETHER as u64), "{half:?}");
     assert!(half.stderr.contains(" should have "), "{half:?}");
+    assert_half_moved(&place, back, schema);
     put_into(Path::new(back), "needle-0-7 Gr", "needle-0-7 gR");
     let refused = move_all_when_free(&place, &there, back);
     assert_eq!(refused.code, Some(2), "{refused:?}");
@@ -213,6 +227,48 @@ fn a_database_that_is_moved_to_postgresql_and_back_is_the_same_however_often_tha
     for source in [first, &there] {
         assert_eq!(seen(&place, source).0, whole);
     }
+}
+
+#[test]
+fn a_database_to_which_a_move_broke_off_is_refused_until_the_move_is_whole() {
+    let place = place(&model());
+    let path = |name: &str| place.path(name).to_str().unwrap().to_owned();
+    let (first, there, kept) = (path("first.db"), path("there.db"), path("kept.db"));
+    let messages = (0..MESSAGES).map(|number| {
+        json!({"role": if number % 2 == 0 { "user" } else { "assistant" }, "content": format!("needle-{number} {}", "word ".repeat(400))})
+    });
+    place.write("import.json", messages.collect::<Value>().to_string());
+    done(&place, &first, &["conversations", "import", "import.json"]);
+    std::fs::copy(&first, &kept).unwrap();
+    // What cannot be read ends the move in the middle.
+    let mut bytes = std::fs::read(&first).unwrap();
+    let end = bytes.len() / 4096 * 4096;
+    bytes[end / 2..end].fill(0xA5);
+    std::fs::write(&first, bytes).unwrap();
+    let refused = move_all(&place, &first, &there);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let counted = run(&place, &there, &["db", "check"]);
+    assert!(rows(&counted, "conversation") == 1 && rows(&counted, "entry") < MESSAGES as u64, "{counted:?}");
+    assert_half_moved(&place, &there, &first);
+    // The file is there again as it was, and the same move goes on.
+    std::fs::copy(&kept, &first).unwrap();
+    let moved = move_all(&place, &first, &there);
+    assert_eq!(moved.code, Some(0), "{moved:?}");
+    let listed = |database: &str| done(&place, database, &["conversations", "list", "--json"]).stdout;
+    assert_eq!(listed(&there), listed(&first));
+}
+
+#[test]
+fn the_database_of_the_data_directory_is_in_use_also_where_it_is_named_as_a_file() {
+    let place = Place::with("").with_variable("TURNWRIGHT_DATABASE", "");
+    let file = place.path("data/turnwright.db");
+    let (file, to) = (file.to_str().unwrap(), place.path("to.db"));
+    let server = Server::start(&place);
+    let refused = move_all(&place, file, to.to_str().unwrap());
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains(" is in use; end every turnwright that has it open first"), "{refused:?}");
+    server.stop();
+    assert_eq!(move_all(&place, file, to.to_str().unwrap()).code, Some(0));
 }
 
 #[test]

@@ -234,6 +234,12 @@ fn what_is_wrong_on_the_way_is_told_in_words_that_say_what_to_do() {
     );
     let told = chat(&format!("{through}\nca_file = \"ca.crt\""), PROVIDER);
     assert!(told.contains("the proxy wants a name and a password: `proxy_user` and `proxy_password`"), "{told}");
+    let told = chat(&with_login.replace("\"secret\"", "\"other\""), PROVIDER);
+    let refused =
+        format!("the proxy http://{} does not take the name and the password that it is shown: `proxy_user`", proxy.address);
+    assert!(told.contains(&refused) && !told.contains("other"), "{told}");
+    let told = chat(&through, &PROVIDER.replace("https://", "http://"));
+    assert!(told.contains("the proxy wants a name and a password: `proxy_user` and `proxy_password`"), "{told}");
     let told = chat(&with_login, &PROVIDER.replace("models.invalid", "other.invalid"));
     assert!(told.contains("the proxy refuses to connect to it"), "{told}");
     // What the proxy is not asked for is not there.

@@ -343,3 +343,23 @@ fn a_base_path_that_cannot_be_is_told() {
         "the path of `server.public_url` is `/a`, and `server.base_path` is `/b`; one of them is enough",
     );
 }
+
+#[test]
+fn models_that_are_configured_are_named_in_the_metrics_also_where_they_never_answered() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let place = Place::with(&format!(
+        "[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"http://{gone}/v1\"\nmodels = [\"a\", \"b\"]\nmax_retries = 0\n"
+    ));
+    let server = Server::start(&place);
+    for model in ["b", "made-up"] {
+        let asked = json!({"model": format!("p/{model}"), "messages": [{"role": "user", "content": "hello"}]});
+        server.request("POST /v1/chat/completions", &asked.to_string());
+    }
+    let told = server.request("GET /metrics", "");
+    for model in ["b", "other"] {
+        let counted = format!("turnwright_model_calls_total{{provider=\"p\",model=\"{model}\",outcome=\"");
+        assert!(told.contains(&counted), "{counted} is not in {told}");
+    }
+    assert!(!told.contains("made-up"), "{told}");
+    server.stop();
+}

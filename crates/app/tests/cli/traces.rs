@@ -11,6 +11,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
+use serde_json::json;
+use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk};
 
 use crate::questions::installed;
 use crate::serve::Server;
@@ -235,6 +237,23 @@ fn a_call_over_http_names_the_server_and_the_session_and_the_server_is_told_of_t
 }
 
 #[test]
+fn the_model_that_answered_is_told_beside_the_one_that_was_asked() {
+    let model = ModelServer::start([], |_| {
+        let chunk = json!({"model": "m-2026-01-01", "choices": [{"index": 0, "delta": {"content": "Hello."}}]});
+        vec![Piece::Chunk(chunk), finish_chunk("stop"), Piece::Done]
+    })
+    .unwrap();
+    let receiver = Receiver::start();
+    let provider = format!("[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n", model.base_url());
+    let ran = place(&receiver, &provider).run(&["chat", "hello", "--model", "p/m"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{ran:?}");
+    let spans = receiver.spans();
+    let call = spans.iter().find(|span| span.name == "chat m").unwrap_or_else(|| panic!("{spans:?}"));
+    let told = ["gen_ai.request.model", "gen_ai.response.model"].map(|key| (attribute(call, key).unwrap(), kind(call, key)));
+    assert_eq!(told, [("m".to_owned(), "string"), ("m-2026-01-01".to_owned(), "string")]);
+}
+
+#[test]
 fn what_was_said_is_traced_where_that_is_asked_for() {
     let receiver = Receiver::start();
     let ran = place(&receiver, "content = true\n").run(&["chat", "please greet my secret friend"]);
@@ -252,6 +271,8 @@ fn a_receiver_that_is_not_there_hinders_nothing() {
     let place = Place::with(&format!("[telemetry]\notlp_endpoint = \"http://{gone}\"\n"));
     let ran = place.run(&["chat", "read the file \"a.txt\""]);
     assert!(ran.code == Some(0) && ran.stdout.contains("hello file"), "{ran:?}");
+    let told: Vec<_> = ran.stderr.lines().filter(|line| line.contains("traces cannot be sent")).collect();
+    assert!(told.len() == 1 && told[0].contains(" WARN "), "{ran:?}");
 }
 
 #[test]

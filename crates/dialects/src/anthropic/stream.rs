@@ -6,6 +6,7 @@ use turnwright_core::{Finish, FinishReason, ProviderFailure, StreamDelta, Usage}
 use super::blocks::Blocks;
 use super::failure::of_event;
 use super::wire::{BlockDelta, Event, Message, StopDetails, UsageReport};
+use crate::answered::AnsweredBy;
 use crate::dialect::StreamDecoder;
 use crate::failure;
 use crate::json;
@@ -25,6 +26,8 @@ pub(super) struct MessagesDecoder {
     /// Why it refused, where it says so.
     refusal: Option<String>,
     is_done: bool,
+    /// The model, as the provider names it.
+    model: AnsweredBy,
 }
 
 impl MessagesDecoder {
@@ -88,6 +91,7 @@ impl MessagesDecoder {
         if let Some(raw) = message.usage {
             self.usage(raw);
         }
+        self.model.take(message.model);
         let blocks = message.content.map(RawValue::get).unwrap_or_default();
         for raw in serde_json::from_str::<Vec<&RawValue>>(blocks).unwrap_or_default() {
             self.blocks.start(None, raw, out)?;
@@ -223,6 +227,10 @@ impl StreamDecoder for MessagesDecoder {
     fn warning(&self) -> Option<&'static str> {
         self.is_unmarked
             .then_some("the stream ended after its stop reason without `message_stop`; the answer is taken as whole")
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.model.name()
     }
 
     fn is_done(&self) -> bool {

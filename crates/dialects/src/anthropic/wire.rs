@@ -102,6 +102,8 @@ impl<'a> BlockDelta<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Message<'a> {
     #[serde(borrow, default)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow, default)]
     pub(super) content: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) stop_reason: Text<'a>,

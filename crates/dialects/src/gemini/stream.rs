@@ -9,6 +9,7 @@ use turnwright_core::{Finish, FinishReason, NativeBlock, ProviderFailure, Provid
 
 use super::calls::Calls;
 use super::wire::{Candidate, Chunk, Part, UsageReport};
+use crate::answered::AnsweredBy;
 use crate::dialect::StreamDecoder;
 use crate::failure::{self, malformed, of_event};
 use crate::json;
@@ -31,6 +32,8 @@ pub(super) struct GeminiDecoder {
     /// What the provider said went wrong.
     failed: Option<ProviderFailure>,
     length: Length,
+    /// The model, as the provider names it.
+    model: AnsweredBy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +76,7 @@ impl GeminiDecoder {
         for report in chunk.usage.0 {
             self.usage(&report);
         }
+        self.model.take(chunk.model);
         if chunk.error.is_some()
             && let Some(failure) = serde_json::from_str(data).ok().and_then(|value| failure::in_band(&value))
         {
@@ -274,6 +278,10 @@ impl StreamDecoder for GeminiDecoder {
         if let Some(raw) = self.finish.take() {
             out.push(StreamDelta::Finished(Finish { reason: finish_reason(&raw), raw: Some(raw) }));
         }
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.model.name()
     }
 
     fn is_done(&self) -> bool {

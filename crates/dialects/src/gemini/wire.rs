@@ -14,6 +14,8 @@ pub(super) struct Chunk<'a> {
     pub(super) prompt_feedback: OneOrMany<PromptFeedback<'a>>,
     #[serde(default, rename = "usageMetadata", alias = "usage_metadata")]
     pub(super) usage: OneOrMany<UsageReport>,
+    #[serde(borrow, default, rename = "modelVersion", alias = "model_version")]
+    pub(super) model: Text<'a>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
 }

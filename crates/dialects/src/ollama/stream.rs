@@ -4,6 +4,7 @@ use serde_json::Value;
 use turnwright_core::{Finish, FinishReason, ProviderFailure, ProviderFailureKind, StreamDelta, Usage};
 
 use super::wire::{Call, Line, Message};
+use crate::answered::AnsweredBy;
 use crate::dialect::{Offered, StreamDecoder};
 use crate::failure;
 use crate::json;
@@ -21,12 +22,14 @@ pub(super) struct OllamaDecoder {
     /// What the server said went wrong.
     failed: Option<ProviderFailure>,
     length: Length,
+    /// The model, as the provider names it.
+    model: AnsweredBy,
 }
 
 impl OllamaDecoder {
     pub(super) fn new(profile: &Profile, offered: &Offered) -> Self {
         let words = WordReader::new(profile, offered);
-        Self { words, calls: 0, is_done: false, failed: None, length: Length::default() }
+        Self { words, calls: 0, is_done: false, failed: None, length: Length::default(), model: AnsweredBy::default() }
     }
 
     fn data(&mut self, data: &str, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
@@ -51,6 +54,7 @@ impl OllamaDecoder {
             return Ok(());
         }
         let (is_done, reason) = (line.is_done(), line.done_reason.any().map(str::to_owned));
+        self.model.take(line.model);
         let usage = Usage { input_tokens: line.prompt_eval_count.0, output_tokens: line.eval_count.0, ..Usage::default() };
         for message in line.message.0 {
             self.message(message, out)?;
@@ -173,6 +177,10 @@ impl StreamDecoder for OllamaDecoder {
     fn cut_off(&mut self, out: &mut Vec<StreamDelta>) {
         self.is_done = true;
         self.flush(out);
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.model.name()
     }
 
     fn is_done(&self) -> bool {

@@ -9,6 +9,8 @@ use crate::lenient::{Arguments, Count, OneOrMany, Text};
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Line<'a> {
     #[serde(borrow, default)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow, default)]
     pub(super) message: OneOrMany<Message<'a>>,
     #[serde(borrow, default)]
     done: Option<&'a RawValue>,

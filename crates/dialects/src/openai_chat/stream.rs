@@ -10,6 +10,7 @@ use super::calls::Calls;
 use super::reasoning::Reasoning;
 use super::wire::{Chunk, Content, Delta, Groq, Part, UsageReport};
 use crate::alike::Alike;
+use crate::answered::AnsweredBy;
 use crate::dialect::{Offered, StreamDecoder};
 use crate::failure;
 use crate::json;
@@ -38,6 +39,8 @@ pub(crate) struct ChatDecoder {
     piece: Alike,
     /// Room for the words of a chunk, empty between two.
     said: Vec<Word>,
+    /// The model, as the provider names it.
+    model: AnsweredBy,
 }
 
 impl ChatDecoder {
@@ -55,6 +58,7 @@ impl ChatDecoder {
             length: Length::default(),
             piece: Alike::default(),
             said: Vec::new(),
+            model: AnsweredBy::default(),
         }
     }
 
@@ -101,6 +105,7 @@ impl ChatDecoder {
         for usage in [groq.usage, chunk.usage].into_iter().flatten() {
             self.usage(usage);
         }
+        self.model.take(chunk.model);
         let may_be_error = chunk.error.is_some() || chunk.base_resp.is_some() || chunk.object.any() == Some("error");
         if may_be_error && let Some(failure) = serde_json::from_str(data).ok().and_then(|value| failure::in_band(&value)) {
             self.fail(failure);
@@ -401,6 +406,10 @@ impl StreamDecoder for ChatDecoder {
         if let Some(raw) = self.finish.take() {
             out.push(StreamDelta::Finished(Finish { reason: finish_reason(&raw), raw: Some(raw) }));
         }
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.model.name()
     }
 
     fn is_done(&self) -> bool {

@@ -24,12 +24,16 @@ pub(crate) struct Chunk<'a> {
     pub(crate) base_resp: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) object: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) model: Text<'a>,
 }
 
 impl Chunk<'_> {
     /// The text that is all that it says.
     pub(crate) fn only_text(&self) -> Option<&str> {
-        let Self { choices, usage: None, x_groq: None, error: None, base_resp: None, object } = self else { return None };
+        let Self { choices, usage: None, x_groq: None, error: None, base_resp: None, object, model: _ } = self else {
+            return None;
+        };
         let [Choice { index, delta: Some(delta), message: None, finish_reason: None, usage: None }] = choices.0.as_slice()
         else {
             return None;

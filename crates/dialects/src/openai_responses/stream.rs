@@ -6,6 +6,7 @@ use turnwright_core::{Finish, FinishReason, ProviderFailure, ProviderFailureKind
 
 use super::output::{Of, Output};
 use super::wire::{Event, Field, Part, Response, UsageReport};
+use crate::answered::AnsweredBy;
 use crate::dialect::StreamDecoder;
 use crate::failure;
 use crate::json;
@@ -23,6 +24,8 @@ pub(super) struct ResponsesDecoder {
     is_done: bool,
     /// What the provider said went wrong.
     failed: Option<ProviderFailure>,
+    /// The model, as the provider names it.
+    model: AnsweredBy,
 }
 
 impl ResponsesDecoder {
@@ -124,6 +127,7 @@ impl ResponsesDecoder {
             serde_json::from_str(&mended).map_err(malformed)?
         };
         self.usage(response.usage);
+        self.model.take(response.model.clone());
         let status = response.status.any().filter(|status| !status.is_empty());
         let status = status.unwrap_or(kind).to_owned();
         let error = response.error.filter(|error| error.get() != "null" && error.get() != "{}");
@@ -226,6 +230,10 @@ impl StreamDecoder for ResponsesDecoder {
         }
         self.tell_usage(out);
         out.extend(self.end.take().map(StreamDelta::Finished));
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.model.name()
     }
 
     fn is_done(&self) -> bool {

@@ -46,6 +46,8 @@ pub(super) struct Event<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response<'a> {
     #[serde(borrow, default)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow, default)]
     pub(super) status: Text<'a>,
     #[serde(borrow, default)]
     pub(super) output: Option<&'a RawValue>,

@@ -1,6 +1,8 @@
 //! The dialects through their public door.
 
 #[cfg(test)]
+mod answered;
+#[cfg(test)]
 mod anthropic;
 #[cfg(test)]
 mod chat;

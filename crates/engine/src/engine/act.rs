@@ -33,6 +33,7 @@ use answer::answer;
 use decision::decisions;
 pub use decision::{About, Decided};
 use message::Kept;
+pub(super) use message::kept_summary;
 pub use message::{NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
@@ -71,7 +72,7 @@ impl<T> Act<T> {
     }
 
     /// The same with another record.
-    fn with(mut self, record: Option<SideRecord>) -> Self {
+    pub(super) fn with(mut self, record: Option<SideRecord>) -> Self {
         self.side.extend(record);
         self
     }

@@ -7,7 +7,7 @@ use turnwright_core::compaction::cut;
 use turnwright_core::{Compacted, Control, ConversationId, Entry, Journal, ModelRef, Seq};
 
 use super::Engine;
-use super::act::{Act, act};
+use super::act::{Act, act, kept_summary};
 use crate::live::{Live, State};
 use crate::summary::{Making, is_stale};
 use crate::{EngineError, SettingsOverlay, StoreError};
@@ -34,12 +34,31 @@ impl Engine {
     /// [`EngineError::NotFound`]; [`EngineError::Invalid`] where there is nothing that a summary could stand for, or others
     /// compacted or hid something meanwhile; [`EngineError::ShuttingDown`].
     pub async fn compact(&self, id: &ConversationId, model: Option<ModelRef>) -> Result<Compaction, EngineError> {
+        self.compact_once(id, model, None).await
+    }
+
+    /// As [`Engine::compact`], kept under an idempotency key (the key, and a hash of what was asked), where there is one: the same
+    /// request makes one summary, whatever became of the first answer.
+    ///
+    /// # Errors
+    /// As [`Engine::compact`]; [`EngineError::KeyReused`].
+    pub async fn compact_once(
+        &self,
+        id: &ConversationId,
+        model: Option<ModelRef>,
+        idempotency: Option<(String, String)>,
+    ) -> Result<Compaction, EngineError> {
         if self.is_draining() {
             return Err(EngineError::ShuttingDown);
         }
         let (engine, id) = (self.clone(), id.clone());
+        let idempotency = idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
         let compact = async move {
             let live = engine.load_newest(&id).await?;
+            let made_at = engine.compacted_before(&id, idempotency.as_ref()).await?;
+            if let Some(made) = made_at.and_then(|seq| made_in(&live.lock().journal, seq)) {
+                return Ok(made);
+            }
             let (journal, model) = {
                 let state = live.lock();
                 let own = || state.overlay.merged(&SettingsOverlay::default()).over(&engine.inner.defaults()).model;
@@ -58,7 +77,12 @@ impl Engine {
                 compacted = making.made() => compacted,
             };
             drop(making);
-            act(&engine.inner, &live, |state| compact(state, seen, &compacted)).await
+            act(&engine.inner, &live, |state| {
+                let made = compact(state, seen, &compacted)?;
+                let kept = idempotency.as_ref().map(|key| kept_summary(&id, made.answer.seq, key)).transpose()?;
+                Ok(made.with(kept))
+            })
+            .await
         };
         self.inner.whole(compact).await
     }
@@ -127,7 +151,11 @@ fn uncompact(state: &State) -> Result<Act<()>, EngineError> {
 }
 
 fn shown(journal: &Journal) -> Option<Compaction> {
-    let seq = journal.compaction()?.seq();
+    made_in(journal, journal.compaction()?.seq())
+}
+
+/// The summary at this place, whether or not it is shown.
+fn made_in(journal: &Journal, seq: Seq) -> Option<Compaction> {
     match &*journal.entry(seq)?.entry {
         Entry::Control(Control::Compacted(compacted)) => Some(told(seq, compacted)),
         _ => None,

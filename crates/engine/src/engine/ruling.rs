@@ -1,5 +1,6 @@
 //! What the rules say, what is remembered of decisions, and what would happen to a call.
 
+use sha2::{Digest, Sha256};
 use turnwright_core::policy::{
     Action, Asked, Explanation, Policy, Reach, ReadyRule, Remembered, RuleError, RuleText, Scope, Verdict, Whose, proposed,
 };
@@ -37,6 +38,9 @@ pub struct NewRule {
     pub conversation: Option<ConversationId>,
     /// What it says.
     pub rule: RuleText,
+    /// A key that makes a repetition harmless, and a hash of the request: the same rule is there once, whatever became of the first
+    /// answer.
+    pub idempotency: Option<(String, String)>,
 }
 
 /// What would happen to a call.
@@ -99,7 +103,11 @@ impl Engine {
             (Scope::User, None) => Reach::User(self.user.clone()),
             (Scope::Everyone, None) => Reach::Everyone,
         };
-        let rule = ready(new.rule, reach, self.inner.clock.now_ms())?;
+        let id = match &new.idempotency {
+            Some((key, fingerprint)) => id_for(&self.own_key(key), fingerprint),
+            None => new_id()?,
+        };
+        let rule = ready(id, new.rule, reach, self.inner.clock.now_ms())?;
         self.inner.rules.put(&rule).await?;
         Ok(rule.remembered)
     }
@@ -196,7 +204,7 @@ pub(super) fn remembered(
         Scope::User => Reach::User(live.owner.clone()),
         Scope::Everyone => Reach::Everyone,
     };
-    let rule = ready(rule, reach, at_ms)?;
+    let rule = ready(new_id()?, rule, reach, at_ms)?;
     if !rule.matches(name, arguments) {
         let what =
             format!("the rule to remember ({}) does not match this call, so it was not what was asked", rule.remembered.rule);
@@ -205,14 +213,26 @@ pub(super) fn remembered(
     Ok(rule)
 }
 
-fn ready(rule: RuleText, reach: Reach, at_ms: u64) -> Result<ReadyRule, EngineError> {
-    let invalid = |what: String| EngineError::Invalid { what };
-    let unusable = |error: RuleError| invalid(format!("the rule cannot be used: `{}` {}", error.at, error.reason));
+/// How many bytes of a rule's name tell it from others.
+const ID_BYTES: usize = 5;
+
+fn new_id() -> Result<String, EngineError> {
+    let mut bytes = [0_u8; ID_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| EngineError::Invalid { what: format!("no random numbers: {error}") })?;
+    Ok(format!("rule_{}", crate::names::hex(&bytes)))
+}
+
+/// The name of the rule that this request makes, however often it comes.
+fn id_for(key: &str, fingerprint: &str) -> String {
+    let hash = Sha256::digest(format!("{key}\n{fingerprint}"));
+    format!("rule_{}", crate::names::hex(hash.get(..ID_BYTES).unwrap_or_default()))
+}
+
+fn ready(id: String, rule: RuleText, reach: Reach, at_ms: u64) -> Result<ReadyRule, EngineError> {
+    let unusable =
+        |error: RuleError| EngineError::Invalid { what: format!("the rule cannot be used: `{}` {}", error.at, error.reason) };
     rule.fits().map_err(unusable)?;
-    let mut bytes = [0_u8; 5];
-    getrandom::fill(&mut bytes).map_err(|error| invalid(format!("no random numbers: {error}")))?;
-    let id = format!("rule_{}", crate::names::hex(&bytes));
-    let remembered = Remembered { id: id.clone(), reach, rule, at_ms };
+    let remembered = Remembered { id, reach, rule, at_ms };
     ReadyRule::new(remembered).map_err(unusable)
 }
 

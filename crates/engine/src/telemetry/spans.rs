@@ -77,6 +77,7 @@ pub(crate) fn model_call(conversation: &ConversationId, dialect: &str, model: &M
         gen_ai.conversation.id = %conversation,
         gen_ai.request.model = model.model(),
         gen_ai.request.stream = true,
+        gen_ai.response.model = Empty,
         gen_ai.response.finish_reasons = Empty,
         gen_ai.response.time_to_first_chunk = Empty,
         gen_ai.usage.input_tokens = Empty,
@@ -119,6 +120,11 @@ pub(crate) fn used(span: &Span, usage: &Usage, finish: &str) {
 /// An exporter sends other numbers than these as text.
 fn integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The model that answers the current model call, as its provider names it; without effect where nothing is traced.
+pub fn answered_by(model: &str) {
+    Span::current().record("gen_ai.response.model", model);
 }
 
 /// What the model is shown.

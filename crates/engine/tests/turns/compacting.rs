@@ -10,12 +10,12 @@ use turnwright_core::prompt::Prompt;
 use turnwright_core::{
     Finish, FinishReason, MessageId, ModelFacts, ModelRef, ProviderFailure, ProviderFailureKind, Seq, StreamDelta, TurnSettings,
 };
-use turnwright_engine::{Engine, EngineError, EngineParts, ModelInfo, ModelStream, NewMessage, Provider};
+use turnwright_engine::{Engine, EngineError, EngineParts, ModelInfo, ModelStream, NewConversation, NewMessage, Provider};
 use turnwright_testkit::{
-    Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
+    Answer, Fuse, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
 };
 
-use crate::support::{Setup, World, completed, id, kinds, world};
+use crate::support::{Setup, World, completed, engine, id, kinds, world};
 
 fn says(what: &str) -> Answer {
     Answer::whole([text(what)])
@@ -53,6 +53,36 @@ async fn what_a_person_compacts_is_told_as_a_summary_and_comes_back_whole_when_t
     assert_eq!(last(&world).first().map(String::as_str), Some("user: hello"));
     let nothing = world.engine.uncompact(&world.id).await.unwrap_err();
     assert!(matches!(&nothing, EngineError::Invalid { what } if what.contains("no summary to take back")), "{nothing}");
+}
+
+#[tokio::test]
+async fn a_summary_whose_answer_was_lost_is_made_once_for_the_same_request() {
+    let store = Arc::new(MemoryStore::default());
+    let source = || Arc::new(ScriptedSource::new("tools", []));
+    let first = engine(store.clone(), ScriptedProvider::new([says("hi"), says("then")]), source(), Setup::default());
+    first.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    for said in ["hello", "and now"] {
+        let sent = first.send(&id(), NewMessage::text(said)).await.unwrap();
+        assert_eq!(first.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    }
+    first.shutdown().await;
+    let key = |fingerprint: &str| Some(("compact k".to_owned(), fingerprint.to_owned()));
+    // It is stored, and nobody hears of it.
+    let doomed = store.doomed_process(Fuse::After(1));
+    let dying = engine(doomed, ScriptedProvider::new([says("They greeted.")]), source(), Setup::default());
+    dying.compact_once(&id(), None, key("f")).await.unwrap_err();
+    let silent = ScriptedProvider::new([]);
+    let next = engine(store.another_process(), silent.clone(), source(), Setup::default());
+    let made = next.compact_once(&id(), None, key("f")).await.unwrap();
+    assert_eq!((made.summary.as_str(), next.compaction(&id()).await.unwrap()), ("They greeted.", Some(made.clone())));
+    assert_eq!(silent.asked(), Vec::<String>::new());
+    let journal = next.journal(&id()).await.unwrap();
+    assert_eq!(kinds(&journal).iter().filter(|kind| **kind == "compacted").count(), 1);
+    // Also after it was taken back it is the same request, and another one under its key is refused.
+    next.uncompact(&id()).await.unwrap();
+    assert_eq!(next.compact_once(&id(), None, key("f")).await.unwrap(), made);
+    let reused = next.compact_once(&id(), None, key("g")).await.unwrap_err();
+    assert_eq!(reused, EngineError::KeyReused { key: "compact k".to_owned() });
 }
 
 #[tokio::test]

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::json;
 use turnwright_core::policy::{Action, PredicateText, Reach, RuleText, Scope, Tests};
 use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Declared, Entry, Seq, TurnId, UserId, Verdict};
 use turnwright_engine::{
-    Append, Choice, ConversationRecord, EngineError, KeptBy, NewConversation, NewMessage, NewRule, Remember, SideRecord, Store,
-    ToolOutput, TurnState,
+    Append, Choice, ConversationRecord, Document, Documents, EngineError, KeptBy, NewConversation, NewMessage, NewRule,
+    Remember, SideRecord, Store, StoreError, ToolOutput, TurnState,
 };
 use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -148,11 +150,67 @@ async fn a_rule_that_another_process_stored_holds_for_the_next_call() {
     first.keep_rules(store).await;
     let second = engine(other_store.clone(), provider, Arc::new(source()), asks());
     second.keep_rules(other_store).await;
-    let rule = NewRule { scope: Scope::Everyone, conversation: None, rule: below("/a") };
+    let rule = NewRule { scope: Scope::Everyone, conversation: None, rule: below("/a"), idempotency: None };
     second.add_rule(rule).await.unwrap();
     first.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
     let sent = first.send(&id(), NewMessage::text("go")).await.unwrap();
     assert_eq!(first.wait(&id(), sent.turn_id).await.unwrap(), completed());
+}
+
+/// Documents of which the answer to the first change is lost.
+#[derive(Debug)]
+struct Losing(Arc<MemoryStore>, AtomicBool);
+
+#[async_trait]
+impl Documents for Losing {
+    async fn document(&self, kind: &str, key: &str) -> Result<Option<Document>, StoreError> {
+        self.0.document(kind, key).await
+    }
+
+    async fn documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
+        self.0.documents(kind).await
+    }
+
+    async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+        self.0.put_document(kind, document).await?;
+        if self.1.swap(true, Ordering::SeqCst) { Ok(()) } else { Err(StoreError::Unusable { reason: "gone".to_owned() }) }
+    }
+
+    async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+        self.0.add_document(kind, document).await
+    }
+
+    async fn change_document(&self, kind: &str, of: &Document, body: Option<String>) -> Result<(), StoreError> {
+        self.0.change_document(kind, of, body).await
+    }
+
+    async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {
+        self.0.remove_document(kind, key).await
+    }
+}
+
+#[tokio::test]
+async fn a_rule_whose_answer_was_lost_is_there_once_for_the_same_request() {
+    let store = Arc::new(MemoryStore::default());
+    let own = engine(store.clone(), ScriptedProvider::new([]), Arc::new(source()), asks());
+    own.keep_rules(Arc::new(Losing(store, AtomicBool::new(false)))).await;
+    let rule = |key: Option<&str>, rule: RuleText| NewRule {
+        scope: Scope::Everyone,
+        conversation: None,
+        idempotency: key.map(|key| (key.to_owned(), rule.tool.clone())),
+        rule,
+    };
+    let lost = own.add_rule(rule(Some("k"), below("/a"))).await.unwrap_err();
+    assert!(matches!(lost, EngineError::Store(StoreError::Unusable { .. })), "{lost}");
+    let added = own.add_rule(rule(Some("k"), below("/a"))).await.unwrap();
+    assert_eq!(own.rules().await, [added]);
+    // Another key, another request or another user's is another rule, and so is each without a key.
+    own.add_rule(rule(Some("l"), below("/a"))).await.unwrap();
+    own.add_rule(rule(Some("k"), RuleText { tool: "other__*".to_owned(), ..below("/a") })).await.unwrap();
+    own.acting_for("anna".parse().unwrap()).add_rule(rule(Some("k"), below("/a"))).await.unwrap();
+    own.add_rule(rule(None, below("/a"))).await.unwrap();
+    own.add_rule(rule(None, below("/a"))).await.unwrap();
+    assert_eq!(own.rules().await.len(), 6);
 }
 
 #[tokio::test]
@@ -195,7 +253,8 @@ async fn of_two_answers_at_once_one_counts_and_the_other_is_told_which() {
 async fn changed_arguments_are_held_against_remembered_rules_that_deny() {
     let world = waits(&["/a"], []).await;
     let rule = RuleText { action: Action::Deny, ..below("/secret") };
-    let added = world.engine.add_rule(NewRule { scope: Scope::Everyone, conversation: None, rule }).await.unwrap();
+    let added =
+        world.engine.add_rule(NewRule { scope: Scope::Everyone, conversation: None, rule, idempotency: None }).await.unwrap();
     let changed = Choice { arguments: Some(r#"{"path":"/secret/x"}"#.to_owned()), ..choice(Verdict::Allow) };
     let refused = world.engine.decide(&world.id, first_call(), changed).await.unwrap_err();
     let what = format!(
@@ -209,7 +268,8 @@ async fn changed_arguments_are_held_against_remembered_rules_that_deny() {
 async fn a_rule_that_denies_wins_over_who_allows_what_waited_before_it() {
     let world = waits(&["/a"], [Answer::whole([text("Done.")])]).await;
     let rule = RuleText { action: Action::Deny, ..below("/a") };
-    let added = world.engine.add_rule(NewRule { scope: Scope::Everyone, conversation: None, rule }).await.unwrap();
+    let added =
+        world.engine.add_rule(NewRule { scope: Scope::Everyone, conversation: None, rule, idempotency: None }).await.unwrap();
     let refused = world.engine.decide(&world.id, first_call(), choice(Verdict::Allow)).await.unwrap_err();
     let what = format!("it is denied by {}, remembered for everyone (deny tools__write when path below /a)", added.id);
     assert_eq!(refused, EngineError::Invalid { what });

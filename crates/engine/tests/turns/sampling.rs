@@ -304,7 +304,7 @@ async fn a_rule_that_a_person_had_remembered_holds_for_it_as_for_a_call() {
             let setup = Setup { approve: ApproveMode::Ask, rules: tools_alone(), ..Setup::default() };
             let world = world(provider(&[tool]), source(), setup).await;
             let rule = rule("tools__sampling/*", action);
-            let new = NewRule { scope: Scope::User, conversation: None, rule };
+            let new = NewRule { scope: Scope::User, conversation: None, rule, idempotency: None };
             let stored = world.engine.add_rule(new).await.unwrap();
             world.turn("go").await;
             let told = results(&world.journal().await);

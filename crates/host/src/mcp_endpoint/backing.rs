@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Map;
+use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ApproveMode, ConversationId, DriverId, Entry, Seq, ToolDefinition, TurnId};
@@ -93,8 +94,8 @@ impl EngineBacking {
                 Err(error) => return Err(error),
             }
         }
-        let title = Some(title(client));
-        let new = self.engine.create(NewConversation { title, ..NewConversation::default() }).await?;
+        let (id, title) = (Some(new_id(client)?), Some(title(client)));
+        let new = self.engine.create(NewConversation { id, title, ..NewConversation::default() }).await?;
         Ok((Slot { conversation: new.id, calls: 0 }, None))
     }
 
@@ -158,7 +159,7 @@ impl EngineBacking {
             for found in found.iter().filter(|found| found.at_ms >= created_at_ms && is(&found.message)) {
                 let is_it = match &found.state {
                     State::Unknown => true,
-                    State::Open(driver) => self.is_left(&id, driver.as_ref()).await?,
+                    State::Open(driver) => self.is_left(&id, found.turn, driver.as_ref()).await?,
                     State::Ended => {
                         if ended.is_none()
                             && self.is_within(SAME_FOR, updated_at_ms)
@@ -217,7 +218,7 @@ impl EngineBacking {
 
     /// Where this client's calls are: what waits, however old, and what happened lately.
     async fn conversations_of(&self, client: &str) -> Result<Vec<Conversation>, EngineError> {
-        let title = Some(title(client));
+        let (prefix, title) = (id_prefix(client), Some(title(client)));
         let mut found = Vec::new();
         for waiting in self.engine.all_waiting().await? {
             if found.iter().any(|known: &Conversation| known.id == waiting.conversation) {
@@ -233,7 +234,8 @@ impl EngineBacking {
         let newest = newest.into_iter().filter(|conversation| self.is_within(SAME_FOR, conversation.updated_at_ms));
         let newest: Vec<_> = newest.filter(|new| found.iter().all(|known| known.id != new.id)).collect();
         found.extend(newest);
-        found.retain(|conversation| conversation.title == title);
+        // Whoever renames one changes nothing about whose it is; those of older versions are known by their titles alone.
+        found.retain(|conversation| conversation.id.as_str().starts_with(&prefix) || conversation.title == title);
         Ok(found)
     }
 
@@ -242,13 +244,19 @@ impl EngineBacking {
     }
 
     /// Whether nobody waits for the open call of a conversation, which this driver had last.
-    async fn is_left(&self, conversation: &ConversationId, driver: Option<&DriverId>) -> Result<bool, EngineError> {
+    async fn is_left(
+        &self,
+        conversation: &ConversationId,
+        turn: TurnId,
+        driver: Option<&DriverId>,
+    ) -> Result<bool, EngineError> {
         if self.shared.is_attended(conversation) {
             return Ok(false);
         }
         match driver {
             Some(driver) if driver == self.engine.driver() => Ok(true),
-            Some(driver) => Ok(!self.engine.lives(driver).await?),
+            // What another node goes on with that lives, it may go on with for somebody.
+            Some(driver) => Ok(!self.engine.lives(driver).await? || self.shared.take_left(conversation, turn).await?),
             // Somebody is about to begin it.
             None => Ok(false),
         }
@@ -316,6 +324,8 @@ impl Backing for EngineBacking {
         }
         let attending = self.shared.attend(&conversation);
         let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot go on: {error}", call.tool));
+        // Somebody waits for it from here on, whatever node left it.
+        self.shared.take_left(&conversation, turn).await.map_err(|error| stuck(error.into()))?;
         let watched = self.watch_turn(&conversation, turn).await.map_err(stuck)?;
         // Where nobody drives it, what was decided elsewhere has not begun yet.
         self.engine.resume(&conversation).await.map_err(stuck)?;
@@ -371,7 +381,22 @@ pub(super) fn handle(conversation: &ConversationId, turn: TurnId) -> String {
     format!("{conversation}/{turn}")
 }
 
-/// By which the conversations of a client are known.
+/// What the ids of a client's conversations begin with.
+fn id_prefix(client: &str) -> String {
+    let hash = Sha256::digest(client);
+    let first = hash.first_chunk().copied().unwrap_or_default();
+    format!("conv_mcp_{:016x}_", u64::from_be_bytes(first))
+}
+
+fn new_id(client: &str) -> Result<ConversationId, EngineError> {
+    let invalid = |what: String| EngineError::Invalid { what };
+    let mut bytes = [0_u8; 8];
+    getrandom::fill(&mut bytes).map_err(|error| invalid(format!("no random numbers: {error}")))?;
+    let id = format!("{}{:016x}", id_prefix(client), u64::from_ne_bytes(bytes)).parse();
+    id.map_err(|error: turnwright_core::IdError| invalid(error.to_string()))
+}
+
+/// What a client's conversations are called.
 fn title(client: &str) -> String {
     format!("MCP client {client}")
 }

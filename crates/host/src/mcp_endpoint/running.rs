@@ -289,7 +289,9 @@ impl RunningCall for Running {
         })
     }
 
-    fn leave(mut self: Box<Self>) {
+    async fn leave(mut self: Box<Self>) {
+        // Before the client hears of it, which may come again at another node at once.
+        self.shared.note_left(&self.conversation, self.turn).await;
         // Its conversation takes no other call: what became of this one is not told yet.
         (self.attending, self.slot) = (None, None);
         let (tasks, stop) = (self.shared.tasks.clone(), self.shared.stop.clone());

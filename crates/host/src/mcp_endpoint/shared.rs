@@ -55,6 +55,26 @@ impl Shared {
         Ok(newest.and_then(|newest| newest.body.parse().ok()).is_some_and(|newest: TurnId| newest >= turn))
     }
 
+    /// Notes that nobody waits for a call any more that this process goes on with. Where that fails, other nodes take it for one that
+    /// somebody waits for.
+    pub(super) async fn note_left(&self, conversation: &ConversationId, turn: TurnId) {
+        let document = Document { key: left(conversation), body: turn.to_string() };
+        if let Err(error) = self.documents.put_document(CONVERSATION_DOCUMENTS, document).await {
+            tracing::debug!(%conversation, %turn, %error, "it is not kept that a call was left");
+        }
+    }
+
+    /// Whether a call was left, at whichever node. Of several that want to go on with it one hears so.
+    pub(super) async fn take_left(&self, conversation: &ConversationId, turn: TurnId) -> Result<bool, StoreError> {
+        let noted = self.documents.document(CONVERSATION_DOCUMENTS, &left(conversation)).await?;
+        let Some(noted) = noted.filter(|noted| noted.body == turn.to_string()) else { return Ok(false) };
+        match self.documents.change_document(CONVERSATION_DOCUMENTS, &noted, None).await {
+            Ok(()) => Ok(true),
+            Err(StoreError::Altered { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     fn attended(&self) -> MutexGuard<'_, HashMap<ConversationId, usize>> {
         self.attended.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,6 +82,10 @@ impl Shared {
 
 fn told(conversation: &ConversationId) -> String {
     format!("{conversation}/told/mcp")
+}
+
+fn left(conversation: &ConversationId) -> String {
+    format!("{conversation}/left/mcp")
 }
 
 /// That a client waits for a call.

@@ -7,7 +7,9 @@ use serde_json::{Map, json};
 use tokio::sync::Semaphore;
 use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_core::{ContentBlock, EmbeddedResource, ModelRef, ProviderFailure, TurnSettings, Verdict, text_of};
-use turnwright_engine::{CallContext, Choice, Engine, EngineParts, KeptBy, LargeResults, Provider, Providers, ToolOutput};
+use turnwright_engine::{
+    CallContext, Choice, ConversationChange, Engine, EngineParts, KeptBy, LargeResults, Provider, Providers, ToolOutput,
+};
 use turnwright_mcp::serve::{Backing, Happened, Leave, OfferedCall, Question, RunningCall};
 use turnwright_testkit::{Fuse, ManualClock, MemoryArtifacts, MemoryStore, ScriptedSource, ScriptedTool};
 
@@ -207,7 +209,7 @@ async fn what_a_person_allowed_while_nobody_waited_is_told_once_also_by_the_next
     let first = world.process(world.disk.another_process());
     let mut running = first.call().await;
     asked(&mut *running).await;
-    running.leave();
+    running.leave().await;
     first.killed().await;
 
     let second = world.next_process().await;
@@ -232,9 +234,53 @@ async fn what_waits_for_a_person_is_joined_by_the_same_call_unless_somebody_wait
     asked(&mut *two).await;
     assert_ne!(one.handle(), two.handle());
     let left = one.handle().to_owned();
-    one.leave();
+    one.leave().await;
     let three = process.call().await;
     assert_eq!(three.handle(), left);
+}
+
+#[tokio::test]
+async fn what_another_node_left_waiting_is_joined_there_and_asked_about_once() {
+    let world = World::new(Action::Ask, 9);
+    let (here, there) =
+        (world.process(world.disk.another_process().by_leases()), world.process(world.disk.another_process().by_leases()));
+    let mut running = here.call().await;
+    asked(&mut *running).await;
+    let handle = running.handle().to_owned();
+    // While somebody waits for it, the same call is another one.
+    let mut other = there.call().await;
+    assert_ne!(other.handle(), handle);
+    asked(&mut *other).await;
+    other.cancel().await;
+    running.leave().await;
+    let mut again = there.call().await;
+    assert_eq!(again.handle(), handle);
+    asked(&mut *again).await;
+    assert_eq!(there.engine.all_waiting().await.unwrap().len(), 1);
+    // Somebody waits for it now, there.
+    let mut third = there.call().await;
+    assert_ne!(third.handle(), handle);
+    asked(&mut *third).await;
+    third.cancel().await;
+    again.decide(true).await.unwrap();
+    assert_eq!((ended(&mut *again).await.as_str(), world.effects()), ("done", 1));
+}
+
+#[tokio::test]
+async fn a_conversation_that_a_person_renamed_is_found_again_by_the_same_client_alone() {
+    let world = World::new(Action::Ask, 9);
+    let process = world.process(world.disk.another_process());
+    let mut running = process.call().await;
+    asked(&mut *running).await;
+    let handle = running.handle().to_owned();
+    let (conversation, _) = handle.split_once('/').unwrap();
+    let renamed = ConversationChange { title: Some(Some("Mine".to_owned())), ..ConversationChange::default() };
+    process.engine.update(&conversation.parse().unwrap(), renamed).await.unwrap();
+    running.leave().await;
+    let mut other = process.call_of("other").await;
+    assert_ne!(other.handle(), handle);
+    asked(&mut *other).await;
+    assert_eq!(process.call().await.handle(), handle);
 }
 
 #[tokio::test]

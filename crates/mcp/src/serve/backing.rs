@@ -106,7 +106,7 @@ pub trait RunningCall: Send + Debug {
     async fn put_down(&mut self) -> ToolOutput;
 
     /// Goes on with it in the background when a person decides; nobody waits for it here.
-    fn leave(self: Box<Self>);
+    async fn leave(self: Box<Self>);
 }
 
 /// What happened to a call.

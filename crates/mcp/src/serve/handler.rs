@@ -143,7 +143,7 @@ impl Handler {
             let asked = match (wanted.shown(caller.shows), caller.form) {
                 (Some(shown), Form::Modern) => {
                     let required = wanted.required(shown, running.handle());
-                    running.leave();
+                    running.leave().await;
                     return Ok(required.into());
                 }
                 (Some(shown), Form::Legacy) => {
@@ -159,7 +159,7 @@ impl Handler {
                 }
                 (Asked::Settled, _) => {}
                 (Asked::NotHere, Wanted::Approval(question)) => {
-                    running.leave();
+                    running.leave().await;
                     return Ok(failed(question.elsewhere).into());
                 }
                 // Nobody else is asked for whoever calls from elsewhere: the tool hears no, and goes on.

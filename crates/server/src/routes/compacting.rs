@@ -5,6 +5,7 @@ use http::StatusCode;
 use turnwright_api as api;
 use turnwright_engine::Compaction;
 
+use super::idempotency::repeatable;
 use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{InConversation, State, Whole};
@@ -45,7 +46,8 @@ pub(super) async fn compact(
     let request: api::CompactRequest = whole.json()?;
     let model = settings::overlay(state.engine(), request.model, api::Settings::default())?.model;
     let (engine, id) = (state.engine().clone(), conversation.clone());
-    let made = async move { Ok(report(Some(engine.compact(&id, model).await?))) };
+    let idempotency = repeatable(&whole, "compact")?;
+    let made = async move { Ok(report(Some(engine.compact_once(&id, model, idempotency).await?))) };
     Ok(json(StatusCode::OK, once_in(&state, asked(&whole)?, (&conversation, "compact"), made).await?))
 }
 

@@ -7,6 +7,7 @@ use turnwright_api as api;
 use turnwright_core::ConversationId;
 use turnwright_engine::NewRule;
 
+use super::idempotency::repeatable;
 use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{PageQuery, Params, Search, State, Whole, id};
@@ -56,7 +57,7 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     let rule = text(request.tool, request.when, request.action)?;
     let scope = scope(request.scope)?;
     may_reach(state.caller(), scope)?;
-    let new = NewRule { scope, conversation, rule };
+    let new = NewRule { scope, conversation, rule, idempotency: repeatable(&whole, "approvals/rules")? };
     let engine = state.engine().clone();
     let made = async move { Ok(remembered_rule(&engine.add_rule(new).await?)) };
     Ok(json(StatusCode::CREATED, once(&state, asked(&whole)?, "approvals/rules", Keeps::Answer, made).await?))

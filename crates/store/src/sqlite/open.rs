@@ -36,17 +36,12 @@ impl Places {
     }
 
     fn of(location: &Location) -> Result<Self, StoreError> {
-        Ok(match location {
-            Location::Directory(path) => {
-                let folder = absolute(path)?;
-                Self { database: folder.join("turnwright.db"), locks: folder.join("locks") }
-            }
-            Location::File(path) => {
-                let database = absolute(path)?;
-                let locks = with_suffix(&database, "locks");
-                Self { database, locks }
-            }
-        })
+        let database = match location {
+            Location::Directory(path) => absolute(path)?.join(FILE_NAME),
+            Location::File(path) => absolute(path)?,
+        };
+        let locks = beside(&database, "locks");
+        Ok(Self { database, locks })
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -65,6 +60,24 @@ impl SqliteOptions {
             Location::Directory(path) if !path.exists() => Ok(()),
             Location::Directory(_) | Location::File(_) => Places::of(&self.location)?.check(),
         }
+    }
+}
+
+/// What the database of a data directory is called.
+const FILE_NAME: &str = "turnwright.db";
+
+/// Where something lies that belongs to this database and to no other: one is the same by whatever name it is opened, or those that
+/// have it open would take one another for dead. In a data directory that is `DIR/name`, else `FILE.name`.
+pub(super) fn beside(database: &Path, name: &str) -> PathBuf {
+    let resolved = std::fs::canonicalize(database).or_else(|_not_there_yet| {
+        let (folder, file) = (database.parent().unwrap_or(Path::new("/")), database.file_name().unwrap_or_default());
+        std::fs::canonicalize(folder).map(|folder| folder.join(file))
+    });
+    // Where there is no such folder there is no database either.
+    let database = resolved.unwrap_or_else(|_| database.to_owned());
+    match database.parent() {
+        Some(folder) if database.file_name().is_some_and(|file| file == FILE_NAME) => folder.join(name),
+        Some(_) | None => with_suffix(&database, name),
     }
 }
 
@@ -106,7 +119,7 @@ fn check_file(database: &Path) -> Result<(), StoreError> {
         Ok(found) if found.is_dir() => unusable(format!(
             "`{}` is a folder; name the database file in it, such as `{}`",
             database.display(),
-            database.join("turnwright.db").display()
+            database.join(FILE_NAME).display()
         )),
         Ok(found) if !found.is_file() => unusable(format!("`{}` is not a file; name the database file", database.display())),
         // Whoever took the right to write away meant it, also where the system would let us.

@@ -36,16 +36,17 @@ impl SqliteOptions {
         Self::at(Location::Directory(path.into()))
     }
 
-    /// A database file, created where it is missing; its folder must exist. Its lock files are in `FILE.locks/` beside it.
+    /// A database file, created where it is missing; its folder must exist. Its lock files are in `FILE.locks/` beside it, where it is
+    /// not that of a data directory.
     pub fn at_file(path: impl Into<PathBuf>) -> Self {
         Self::at(Location::File(path.into()))
     }
 
-    /// Where something lies that belongs to this database and to no other: `DIR/name`, or `FILE.name`.
+    /// Where something lies that belongs to this database and to no other: `DIR/name` for that of a data directory, else `FILE.name`.
     pub fn beside(&self, name: &str) -> PathBuf {
         match &self.location {
             Location::Directory(path) => path.join(name),
-            Location::File(path) => with_suffix(path, name),
+            Location::File(path) => super::open::beside(path, name),
         }
     }
 

@@ -60,6 +60,7 @@ fn new(rule: AddRule) -> Result<NewRule, Failure> {
         scope: rule.scope.map_or(by_conversation, Scope::from),
         conversation: rule.conversation,
         rule: RuleText { tool: rule.tool, when, action: rule.action.into() },
+        idempotency: None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! A message that is sent, and what is kept of it under its idempotency key.
 
 use serde::{Deserialize, Serialize};
-use turnwright_core::{CallId, ContentBlock, ConversationId, MessageId, TurnId};
+use turnwright_core::{CallId, ContentBlock, ConversationId, MessageId, Seq, TurnId};
 
 use super::Choice;
 use crate::{Engine, EngineError, Idempotent, KeptBy, SettingsOverlay, SideRecord, StoreError};
@@ -82,6 +82,9 @@ pub(super) struct Kept {
     /// What became of the message; nothing, where decisions, answers or results alone were given.
     #[serde(flatten)]
     pub(super) sent: Option<Sent>,
+    /// The place of the summary that was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) summary: Option<Seq>,
 }
 
 impl Kept {
@@ -103,6 +106,15 @@ pub enum SentState {
     Joined,
     /// The open turn is parked; it answers once a person has decided.
     Held,
+}
+
+/// The record of a summary that is stored at this place.
+pub(in crate::engine) fn kept_summary(
+    conversation: &ConversationId,
+    seq: Seq,
+    (key, fingerprint): &(String, String),
+) -> Result<SideRecord, EngineError> {
+    Kept { conversation: Some(conversation.clone()), sent: None, summary: Some(seq) }.record(key, fingerprint)
 }
 
 impl SentState {
@@ -138,7 +150,7 @@ impl Engine {
         if self.kept(&key, &fingerprint).await?.is_some() {
             return Ok(None);
         }
-        let kept = Kept { conversation: Some(conversation.clone()), sent: None };
+        let kept = Kept { conversation: Some(conversation.clone()), sent: None, summary: None };
         kept.record(&key, &fingerprint).map(Some)
     }
 
@@ -158,6 +170,17 @@ impl Engine {
     pub(super) async fn sent_before(&self, idempotency: Option<&(String, String)>) -> Result<Option<Sent>, EngineError> {
         let Some((key, fingerprint)) = idempotency else { return Ok(None) };
         Ok(self.kept(key, fingerprint).await?.and_then(|kept| kept.sent))
+    }
+
+    /// The place of the summary that was made with this idempotency key, in this conversation.
+    pub(in crate::engine) async fn compacted_before(
+        &self,
+        conversation: &ConversationId,
+        idempotency: Option<&(String, String)>,
+    ) -> Result<Option<Seq>, EngineError> {
+        let Some((key, fingerprint)) = idempotency else { return Ok(None) };
+        let kept = self.kept(key, fingerprint).await?.filter(|kept| kept.conversation.as_ref() == Some(conversation));
+        Ok(kept.and_then(|kept| kept.summary))
     }
 
     async fn kept(&self, key: &str, fingerprint: &str) -> Result<Option<Kept>, EngineError> {

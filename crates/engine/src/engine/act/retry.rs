@@ -71,7 +71,7 @@ async fn retry_kept(
     let make = |state: &State| {
         let mut act = retry(inner, &live.id, state, chosen)?;
         if let Some((key, fingerprint)) = key {
-            let kept = Kept { conversation: Some(live.id.clone()), sent: Some(act.answer.clone()) };
+            let kept = Kept { conversation: Some(live.id.clone()), sent: Some(act.answer.clone()), summary: None };
             act.side.push(kept.record(key, fingerprint)?);
         }
         Ok(act)

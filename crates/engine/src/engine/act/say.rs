@@ -58,7 +58,7 @@ pub(super) fn say(
     drop(act.entries.splice(..0, hidden));
     act.side.extend(retitled(state.chosen.title.as_deref(), &state.journal, &act.entries));
     for (key, fingerprint) in message.idempotency.iter().chain(&message.known_as) {
-        let kept = Kept { conversation: Some(live.id.clone()), sent: Some(act.answer.clone()) };
+        let kept = Kept { conversation: Some(live.id.clone()), sent: Some(act.answer.clone()), summary: None };
         act.side.push(kept.record(key, fingerprint)?);
     }
     let Act { entries, side, answer, slot, is_for_all } = act;
