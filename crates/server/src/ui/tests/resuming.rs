@@ -51,7 +51,7 @@ fn long_turn() -> Vec<Vec<Event>> {
 }
 
 /// What a watcher who comes now is told first: all that is stored, then the message in flight.
-fn replayed(frames: &[Vec<Event>]) -> Vec<Event> {
+pub(super) fn replayed(frames: &[Vec<Event>]) -> Vec<Event> {
     let (mut stored, mut in_flight): (Vec<Event>, Vec<Event>) = (Vec::new(), Vec::new());
     for event in frames.iter().flatten() {
         match event {
