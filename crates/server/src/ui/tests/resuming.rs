@@ -252,6 +252,16 @@ fn a_client_before_7_is_told_what_must_be_known_of_a_lost_call() {
 }
 
 #[test]
+fn a_call_that_its_client_ran_is_no_question_any_more() {
+    let asked = Event::ToolApprovalRequested { call_id: call(2), approval_id: first(2), reason: "client_tool", rule: None };
+    let events = vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), asked, finished_tool(2, "success")];
+    let told = told(UiVersion::V7, Begin::Turn, [events]);
+    let [.., answered, output] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(answered, r#"{"type":"tool-approval-response","approvalId":"appr_2_0","approved":true}"#);
+    assert!(output.contains("tool-output-available"), "{output}");
+}
+
+#[test]
 fn what_was_asked_over_a_connection_is_closed_where_another_process_drives() {
     let asks = |index| Event::ElicitationRequested {
         question_id: ElicitationId { call: call(2), index },
