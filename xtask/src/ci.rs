@@ -1,5 +1,6 @@
 //! `cargo xtask ci`: what a change must pass, cheapest first, tests last.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -65,6 +66,7 @@ impl Step {
         let status = Command::new("cargo")
             .args(self.arguments)
             .envs(self.variables.iter().copied())
+            .envs(threads())
             .current_dir(root())
             .stdin(Stdio::null())
             .status()
@@ -72,6 +74,14 @@ impl Step {
         say(&format!("    {}: {}", self.name, seconds(began)));
         if status.success() { Ok(()) } else { Err(format!("`{command_line}` ended with {status}")) }
     }
+}
+
+/// How many tests cargo-nextest runs at once, unless the environment says: two for each core, since most of them wait for processes, and for
+/// time to pass.
+fn threads() -> Option<(&'static str, String)> {
+    const NAME: &str = "NEXTEST_TEST_THREADS";
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::env::var_os(NAME).is_none().then(|| (NAME, (2 * cores).to_string()))
 }
 
 fn has_nextest() -> bool {

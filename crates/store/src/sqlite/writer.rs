@@ -18,7 +18,7 @@ use turnwright_engine::{StoreError, let_others_run};
 use super::company::Company;
 use super::failure;
 use super::log::{Log, put_back};
-use super::named::{Look, Named};
+use super::named::Named;
 use super::queue::{Queue, Taken};
 use super::statements as sql;
 use super::write::{Verdict, Write};
@@ -396,8 +396,7 @@ impl Work {
     /// One transaction for all. Where one request makes the database fail, each has its own.
     fn verdicts(&mut self, requests: &[Request]) -> rusqlite::Result<Vec<Verdict>> {
         let writes: Vec<&Write> = requests.iter().map(|request| &request.write).collect();
-        let is_asked = writes.iter().any(|write| matches!(write, Write::Nothing));
-        if let Some(refusal) = self.named.refusal(&self.file, if is_asked { Look::Now } else { Look::IfDue }) {
+        if let Some(refusal) = self.named.refusal(&self.file) {
             return Ok(writes.iter().map(|_| Err(refusal.clone())).collect());
         }
         match self.transaction(&writes) {
