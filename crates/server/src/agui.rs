@@ -6,4 +6,5 @@
 pub(crate) mod back;
 pub(crate) mod fold;
 pub(crate) mod input;
+pub(crate) mod interrupt;
 mod names;

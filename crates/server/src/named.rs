@@ -3,7 +3,7 @@
 //!
 //! A name counts beside the message before it, so a page that gives all its messages one name has as many messages.
 
-use turnwright_core::{ContentBlock, ConversationId, Entry, Journal, MessageId, Seq};
+use turnwright_core::{ContentBlock, Control, ConversationId, Entry, Journal, MessageId, Seq};
 use turnwright_engine::{Engine, EngineError, Sent};
 
 use crate::error::ApiError;
@@ -36,11 +36,13 @@ impl<'a> Named<'a> {
             return Ok(None);
         }
         let name: String = name.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect();
-        let (said, last) = match engine.look(conversation, said).await {
-            Err(EngineError::NotFound { .. }) => (Vec::new(), None),
-            said => said?,
-        };
+        let (said, last) = said_in(engine, conversation).await?;
         Ok(Some(Self { conversation, name: format!("{door} {name}"), said, last }))
+    }
+
+    /// What it is called, with its door.
+    pub(crate) fn name(self) -> String {
+        self.name
     }
 
     /// The key under which it is kept where it is new.
@@ -72,6 +74,66 @@ impl<'a> Named<'a> {
             }
         }
         Ok(None)
+    }
+}
+
+/// What a message of a person's is called that is about to be said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SaidAs {
+    /// With its door.
+    pub(crate) name: String,
+    /// What was said last when it was found to be new.
+    pub(crate) after: Option<Seq>,
+}
+
+impl SaidAs {
+    /// The key under which it is kept; or what said it since.
+    pub(crate) async fn key(
+        &self,
+        engine: &Engine,
+        conversation: &ConversationId,
+    ) -> Result<Result<(String, String), Sent>, ApiError> {
+        let (said, last) = said_in(engine, conversation).await?;
+        let named = Named { conversation, name: self.name.clone(), said, last };
+        let since = named.newest(engine).await?.filter(|sent| Some(sent.message_id.0) > self.after);
+        Ok(since.map_or_else(|| Ok(named.key()), Err))
+    }
+}
+
+/// What says which turn is the newest, and how far it is.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// What was said last.
+    pub(crate) said: Option<Seq>,
+    /// Where the newest turn ended, waited or was taken up last.
+    moved: Option<Seq>,
+}
+
+/// How a conversation stands; the same where there is none as where nothing was said.
+pub(crate) async fn standing(engine: &Engine, conversation: &ConversationId) -> Result<Standing, ApiError> {
+    let look = |journal: &Journal| {
+        let last = |is_it: fn(&Entry) -> bool| {
+            journal.entries().iter().rev().find(|stored| is_it(&stored.entry)).map(|stored| stored.seq)
+        };
+        let said = last(|entry| matches!(entry, Entry::User(_)));
+        let is_move = |entry: &Entry| {
+            matches!(entry, Entry::Control(Control::Ended { .. } | Control::Retried { .. } | Control::Suspended))
+        };
+        Standing { said, moved: last(is_move) }
+    };
+    match engine.look(conversation, look).await {
+        Err(EngineError::NotFound { .. }) => Ok(Standing::default()),
+        standing => Ok(standing?),
+    }
+}
+
+async fn said_in(
+    engine: &Engine,
+    conversation: &ConversationId,
+) -> Result<(Vec<(MessageId, Option<Seq>)>, Option<Seq>), ApiError> {
+    match engine.look(conversation, said).await {
+        Err(EngineError::NotFound { .. }) => Ok((Vec::new(), None)),
+        said => Ok(said?),
     }
 }
 

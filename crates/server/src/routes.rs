@@ -31,7 +31,7 @@ mod usage;
 mod users;
 mod v1;
 
-pub(crate) use idempotency::{asked, fingerprint};
+pub(crate) use idempotency::{asked, fingerprint, hash_of};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;

@@ -358,7 +358,8 @@ async fn a_turn_that_waits_for_approval_says_where_to_decide() {
     assert_eq!(choice["finish_reason"], "stop");
     let text = choice["message"]["content"].as_str().unwrap();
     assert!(
-        text.contains("`lab__touch` with {}") && text.contains("turnwright approvals decide call_4_0 allow --conversation c1")
+        text.contains("`lab__touch` with {}")
+            && text.contains("turnwright approvals decide call_4_0 allow --approval appr_4_0 --conversation c1")
     );
     let decided = server.post("/api/v1/conversations/c1/calls/call_4_0/decision", &json!({"decision": "allow"})).await;
     assert_eq!(decided.status, 200);

@@ -211,8 +211,8 @@ async fn a_key_that_brought_answers_of_a_page_brings_no_others() {
     let asked = run_as(&router, &json!([]), Some("k0")).await;
     assert_eq!(run_as(&router, &json!([]), Some("k0")).await, asked, "it is told again, although something waits");
     let answers = |name: &str| {
-        json!([{"interruptId": "question_4_0_0", "status": "resolved", "payload": {"name": name}},
-               {"interruptId": "question_4_0_1", "status": "cancelled"}])
+        json!([{"interruptId": "question_4_0_0_c1", "status": "resolved", "payload": {"name": name}},
+               {"interruptId": "question_4_0_1_c1", "status": "cancelled"}])
     };
     let first = run_as(&router, &answers("Ada"), Some("k")).await;
     assert!(first.0 == 200 && first.1.contains("RUN_FINISHED"), "{first:?}");
@@ -230,9 +230,17 @@ async fn a_page_of_ag_ui_answers_what_a_tool_asks_all_at_once() {
     assert_eq!((told(0, "reason"), told(0, "responseSchema")), (Some(json!("input_required")), Some(schema())));
     assert_eq!(told(1, "metadata/turnwright/url"), Some(json!("https://shop@pay.example.org/a?b=c")));
 
-    let form = json!({"interruptId": "question_4_0_0", "status": "resolved", "payload": {"name": "Ada"}});
-    let address = json!({"interruptId": "question_4_0_1", "status": "cancelled"});
-    for wrong in [json!([form]), json!([form, form]), json!([form, {"interruptId": "mcpr_9_9_c1", "status": "cancelled"}])] {
+    let form = json!({"interruptId": "question_4_0_0_c1", "status": "resolved", "payload": {"name": "Ada"}});
+    let address = json!({"interruptId": "question_4_0_1_c1", "status": "cancelled"});
+    // What another thread asked under the same number is not what is asked here.
+    let of = |name: &str| json!({"interruptId": name, "status": "resolved", "payload": {"name": "Eve"}});
+    for wrong in [
+        json!([form]),
+        json!([form, form]),
+        json!([form, {"interruptId": "mcpr_9_9_c1", "status": "cancelled"}]),
+        json!([of("question_4_0_0_c2"), address]),
+        json!([of("question_4_0_0"), address]),
+    ] {
         let refused = run(&router, &wrong).await;
         assert_eq!(refused.last().unwrap().get("type"), Some(&json!("RUN_ERROR")), "{wrong}");
     }
@@ -259,7 +267,7 @@ async fn a_page_of_ag_ui_answers_what_a_tool_asks_all_at_once() {
 async fn a_page_of_ag_ui_is_shown_what_a_model_is_to_be_asked() {
     let (router, _engine) = server("ponder");
     let expected = json!([{
-        "id": "question_4_0_0", "reason": "input_required", "toolCallId": "call_4_0_c1",
+        "id": "question_4_0_0_c1", "reason": "input_required", "toolCallId": "call_4_0_c1",
         "message": "May a model be asked this? It goes to test/scripted, at your cost, for at most 50 tokens:\nsystem: Be short.\n\
                     user: What is a bit?\ntools of its own: dice",
         "responseSchema": {"type": "object", "properties": {}},
@@ -270,7 +278,7 @@ async fn a_page_of_ag_ui_is_shown_what_a_model_is_to_be_asked() {
     }]);
     let asked = run(&router, &json!([])).await;
     assert_eq!(asked.last().unwrap().pointer("/outcome/interrupts"), Some(&expected));
-    let declined = run(&router, &json!([{"interruptId": "question_4_0_0", "status": "cancelled"}])).await;
+    let declined = run(&router, &json!([{"interruptId": "question_4_0_0_c1", "status": "cancelled"}])).await;
     assert_eq!(declined.get(1).and_then(|event| event.get("content")?.as_str()), Some("cancel"));
 }
 
@@ -279,14 +287,14 @@ async fn a_page_of_ag_ui_answers_what_a_tool_asks_over_a_connection_that_it_hold
     let (router, _engine) = server("hold");
     let asked = run(&router, &json!([])).await;
     let expected = json!([{
-        "id": "question_4_0_0", "reason": "input_required", "toolCallId": "call_4_0_c1", "message": "Who?",
+        "id": "question_4_0_0_c1", "reason": "input_required", "toolCallId": "call_4_0_c1", "message": "Who?",
         "responseSchema": schema(), "metadata": {"turnwright": {"url": null}},
     }]);
     let last = asked.last().unwrap();
     assert_eq!((last.get("type"), last.pointer("/outcome/type")), (Some(&json!("RUN_FINISHED")), Some(&json!("interrupt"))));
     assert_eq!(last.pointer("/outcome/interrupts"), Some(&expected));
     assert_eq!(run(&router, &json!([])).await, asked, "the same run again is told again");
-    let answers = json!([{"interruptId": "question_4_0_0", "status": "resolved", "payload": {"name": "Ada"}}]);
+    let answers = json!([{"interruptId": "question_4_0_0_c1", "status": "resolved", "payload": {"name": "Ada"}}]);
     let resumed = run(&router, &answers).await;
     let result = resumed.get(1).and_then(|event| event.get("content")?.as_str());
     assert_eq!(result, Some("[\"accept\",{\"name\":\"Ada\",\"age\":30}]"));

@@ -71,6 +71,8 @@ async fn server_in(folder: Arc<tempfile::TempDir>, site: Site) -> Server {
     let answer = |asked: &str| {
         if asked.contains("touch") && !asked.contains("\"outcome\"") && !asked.contains("Result") {
             Answer::of([call(0, "lab__touch", "{}")])
+        } else if asked.contains("choose it") && !asked.contains("blue") {
+            Answer::of([call(0, "pick", "{}")])
         } else {
             Answer::of([text("Done.")])
         }

@@ -122,7 +122,8 @@ pub(crate) fn why(call: &WaitingCall, tool: Option<&ToolDefinition>) -> String {
         );
     }
     lines.push(format!("all arguments:\n{}", arguments(&call.arguments, usize::MAX)));
-    lines.push(format!("elsewhere: turnwright approvals decide {} --conversation {}", call.call, call.conversation));
+    let (id, asked, conversation) = (call.call, call.approval, &call.conversation);
+    lines.push(format!("elsewhere: turnwright approvals decide {id} --approval {asked} --conversation {conversation}"));
     lines.join("\n")
 }
 

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use turnwright_core::policy::{Action, Scope};
-use turnwright_core::{CallId, ConversationId, ElicitationId, Verdict};
+use turnwright_core::{ApprovalId, CallId, ConversationId, ElicitationId, Verdict};
 
 use super::{Approve, Form, Listed};
 
@@ -150,6 +150,10 @@ pub(crate) struct Decide {
     pub(crate) call: CallId,
     /// What is decided
     pub(crate) decision: Choice,
+    /// The question that it answers, such as `appr_3_0`, as `approvals list` shows it: where something else is asked about the call by
+    /// then, nothing is decided
+    #[arg(long, value_name = "ID")]
+    pub(crate) approval: Option<ApprovalId>,
     /// Its conversation, where more than one has such a call
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<ConversationId>,

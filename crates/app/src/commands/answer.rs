@@ -127,8 +127,9 @@ fn say_waiting(waiting: &[WaitingCall], everywhere: &Everywhere) {
             QuestionReason::UnknownOutcome => "run_again",
             QuestionReason::ClientTool => "deny",
         };
-        let (id, call) = (&call.conversation, call.call);
-        say(&format!("hint: turnwright approvals decide {call} {choice} --conversation {id}{}", flags(everywhere)));
+        let (id, asked, call) = (&call.conversation, call.approval, call.call);
+        let flags = flags(everywhere);
+        say(&format!("hint: turnwright approvals decide {call} {choice} --approval {asked} --conversation {id}{flags}"));
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use turnwright_api::Call;
-use turnwright_core::{AnswerAction, CallId, Control, ConversationId, Entry, Form, Journal, Seq, TurnId, Wants};
-use turnwright_engine::{Choice, Engine, EngineError, Event, Remember, Reply, WaitingCall, WaitingQuestion, WatchFrom};
+use turnwright_core::{AnswerAction, ApprovalId, CallId, Control, ConversationId, Entry, Form, Journal, Seq, TurnId, Wants};
+use turnwright_engine::{About, Choice, Engine, EngineError, Event, Remember, Reply, WaitingCall, WaitingQuestion, WatchFrom};
 use turnwright_host::{Host, Needs};
 use turnwright_server::{waiting_call, waiting_question};
 use turnwright_terminal::{Interrupts, Told, clean_line, compact};
@@ -102,11 +102,13 @@ fn list(waiting: Vec<WaitingCall>, questions: Vec<WaitingQuestion>, listed: List
     let calls = waiting.iter().map(|call| {
         let arguments = first_line(&compact(&call.arguments), MAX_ARGUMENTS);
         let what = format!("{} {arguments}", call.name);
-        [call.call.to_string(), call.conversation.to_string(), call.reason.as_str().to_owned(), what]
+        let asked = call.approval.to_string();
+        [call.call.to_string(), asked, call.conversation.to_string(), call.reason.as_str().to_owned(), what]
     });
     let questions = questions.iter().map(|question| {
         let what = format!("{} asks: {}", question.source, first_line(&question.ask.message, MAX_ARGUMENTS));
-        [question.id.to_string(), question.conversation.to_string(), "question".to_owned(), what]
+        let id = question.id.to_string();
+        [id, String::new(), question.conversation.to_string(), "question".to_owned(), what]
     });
     output.lines(&table(&calls.chain(questions).collect::<Vec<_>>()));
 }
@@ -206,6 +208,7 @@ async fn find_question(engine: &Engine, answered: &Answer) -> Result<WaitingQues
 
 async fn decide(host: &Host, decision: Decide, printer: Printer<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
     let engine = host.engine();
+    let about = about(decision.call, decision.approval)?;
     let id = match decision.conversation {
         Some(id) => id,
         None => find(engine, decision.call).await?,
@@ -214,7 +217,7 @@ async fn decide(host: &Host, decision: Decide, printer: Printer<'_>, signals: &m
     learn(host, &before).await;
     let choice = Choice { verdict: decision.decision.into(), arguments: decision.arguments, reason: decision.reason };
     let remember = decision.remember.map(|scope| Remember::proposed(scope.into()));
-    match engine.decide_and_remember(&id, decision.call, choice, remember).await {
+    match engine.decide_and_remember(&id, about, choice, remember).await {
         Ok(decided) => rules::told(&decided),
         Err(error @ (EngineError::NotFound { .. } | EngineError::NotWaiting { .. })) => {
             return Err(Failure::from(error).hint("`turnwright approvals list` shows what waits"));
@@ -228,6 +231,16 @@ async fn decide(host: &Host, decision: Decide, printer: Printer<'_>, signals: &m
         return Ok(Exit::Done);
     }
     go_on(engine, &id, (turn, after), printer, signals).await
+}
+
+/// What is decided about: the question, where it is named.
+fn about(call: CallId, asked: Option<ApprovalId>) -> Result<About, Failure> {
+    match asked {
+        None => Ok(About::Call(call)),
+        Some(asked) if asked.call == call => Ok(About::Question(asked)),
+        Some(asked) => Err(Failure::usage(format!("`{asked}` is no question about `{call}`"))
+            .hint("`turnwright approvals list` shows what waits")),
+    }
 }
 
 async fn go_on(

@@ -10,7 +10,7 @@ fn a_turn_that_parks_says_how_to_decide_and_a_later_process_ends_it() {
     let place = Place::new();
     let ran = place.run(&["chat", "write \"hi\" to file \"b.txt\"", "--conversation", "c", "--config", "turnwright.toml"]);
     let stderr = "waiting: filesystem__write {\"path\":\"b.txt\",\"content\":\"hi\"} waits to be allowed (approve mode ask)\n\
-                  hint: turnwright approvals decide call_4_0 allow --conversation c --config turnwright.toml\n"
+                  hint: turnwright approvals decide call_4_0 allow --approval appr_4_0 --conversation c --config turnwright.toml\n"
         .to_owned();
     assert_eq!(ran, Ran { code: Some(3), stdout: String::new(), stderr });
     assert!(!place.path("b.txt").exists());
@@ -67,6 +67,24 @@ fn what_does_not_wait_cannot_be_decided() {
     assert_eq!(ran, Ran { code: Some(2), stdout: String::new(), stderr });
     place.park("c");
     assert_eq!(place.run(&["approvals", "decide", "call_4_0", "happened"]).code, Some(1));
+}
+
+#[test]
+fn a_decision_that_names_its_question_answers_no_other() {
+    let place = Place::new();
+    place.park("c");
+    let listed = place.run(&["approvals", "list"]).stdout;
+    assert!(listed.starts_with("call_4_0") && listed.contains(" appr_4_0 "), "{listed}");
+    let decide = |asked: &str| place.run(&["approvals", "decide", "call_4_0", "allow", "--approval", asked]);
+    let other = decide("appr_4_0-2");
+    assert_eq!(other.code, Some(1), "{other:?}");
+    assert!(other.stderr.contains("`appr_4_0-2` is not what is asked about it: that is `appr_4_0`, approval"), "{other:?}");
+    let foreign = decide("appr_5_0");
+    assert_eq!(foreign.code, Some(2), "{foreign:?}");
+    assert!(foreign.stderr.starts_with("error: `appr_5_0` is no question about `call_4_0`\n"), "{foreign:?}");
+    assert!(!place.path("b.txt").exists());
+    assert_eq!(decide("appr_4_0").code, Some(0));
+    assert!(place.path("b.txt").exists());
 }
 
 #[test]

@@ -32,7 +32,16 @@ fn script(request: &Value) -> Vec<Piece> {
         }
         (Some("write"), 0) => (vec![call_chunk(0, "filesystem__write", r#"{"path":"b.txt","content":"hi"}"#)], "tool_calls"),
         (Some("book"), 0) => (vec![call_chunk(0, "asks__book", r#"{"town":"Oslo"}"#)], "tool_calls"),
-        (Some("look" | "write" | "book"), _) => {
+        (Some("both"), 0) => {
+            let write = call_chunk(1, "filesystem__write", r#"{"path":"b.txt","content":"hi"}"#);
+            (vec![text_chunk("I ask."), call_chunk(0, "asks__book", r#"{"town":"Oslo"}"#), write], "tool_calls")
+        }
+        (Some("all"), 0) => {
+            let write = call_chunk(1, "filesystem__write", r#"{"path":"b.txt","content":"hi"}"#);
+            let pick = call_chunk(2, "pick", r#"{"from":"x"}"#);
+            (vec![call_chunk(0, "asks__book", r#"{"town":"Oslo"}"#), write, pick], "tool_calls")
+        }
+        (Some("look" | "write" | "book" | "both" | "all"), _) => {
             let result = said_by("tool").next_back().unwrap()["content"].to_string();
             (vec![text_chunk(&format!("It said: {result}"))], "stop")
         }
@@ -82,12 +91,26 @@ fn a_reader_that_comes_back_with_the_last_id_puts_the_same_message_together() {
     shows("position", "");
 }
 
+/// A server that asks for a form.
+fn asking() -> Option<String> {
+    let asks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/asks.py");
+    let python = installed()?.join("python/bin/python");
+    Some(format!("[mcp.servers.asks]\ncommand = \"{}\"\nargs = [\"{}\"]\n", python.display(), asks.display()))
+}
+
 #[test]
 fn use_chat_shows_a_form_and_goes_on_once_it_is_answered() {
-    let Some(installed) = installed() else { return };
-    let asks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/asks.py");
-    let python = installed.join("python/bin/python");
-    shows("form", &format!("[mcp.servers.asks]\ncommand = \"{}\"\nargs = [\"{}\"]\n", python.display(), asks.display()));
+    if let Some(asking) = asking() {
+        shows("form", &asking);
+    }
+}
+
+#[test]
+fn a_history_has_what_the_stream_left_in_each_version_while_people_and_clients_are_waited_for_and_after() {
+    let Some(asking) = asking() else { return };
+    for version in ["5", "6", "7"] {
+        run("ui_history.mjs", version, "", &asking);
+    }
 }
 
 #[test]
@@ -99,5 +122,12 @@ fn use_chat_is_given_another_answer_and_a_message_that_is_said_otherwise_replace
 fn the_stream_is_read_whole_by_each_version_of_the_library_that_is_named() {
     for version in ["5", "6", "7"] {
         run("ui_versions.mjs", version, "", "");
+    }
+}
+
+#[test]
+fn each_version_of_the_library_that_begins_with_a_history_and_resumes_there_has_what_was_said_once() {
+    for version in ["5", "6", "7"] {
+        run("ui_resumed.mjs", version, "approve = \"all\"\n", "");
     }
 }

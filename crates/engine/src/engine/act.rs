@@ -364,7 +364,9 @@ impl Engine {
     /// stored already is left as it is.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], also where a call does not wait for a client; nothing is stored then.
+    /// [`EngineError::NotFound`], also where a call does not wait for a client; [`EngineError::NotAllowed`] and
+    /// [`EngineError::PeopleOnly`] where more runs in the turn without a person than was chosen for its conversation, and no
+    /// person asks. Nothing is stored then.
     pub async fn give_results(&self, id: &ConversationId, given: Vec<ClientResult>) -> Result<TurnId, EngineError> {
         self.give_results_once(id, given, None).await
     }
@@ -383,8 +385,18 @@ impl Engine {
         let (engine, id) = (self.clone(), id.clone());
         let giving = async move {
             let live = engine.load_newest(&id).await?;
-            let give = |state: &State| Ok(results(&engine.inner, state, &given)?.with(kept.clone()));
-            act(&engine.inner, &live, give).await
+            let give = |bounds: Bounds| {
+                let (engine, live, given, kept) = (&engine, &live, &given, &kept);
+                async move {
+                    let give = |state: &State| Ok(results(&engine.inner, state, given, bounds)?.with(kept.clone()));
+                    act(&engine.inner, live, give).await
+                }
+            };
+            let bounds = engine.bounds();
+            match give(bounds).await {
+                Err(EngineError::NotAllowed { what }) => give(engine.wider(bounds, what).await?).await,
+                given => given,
+            }
         };
         let given = self.inner.whole(giving).await;
         self.or_reused(given, idempotency).await

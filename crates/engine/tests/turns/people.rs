@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
-use turnwright_core::{ApproveMode, ConversationId, ProviderFailure, ProviderFailureKind, Verdict};
+use turnwright_core::{
+    ApproveMode, ContentBlock, ConversationId, Declared, ProviderFailure, ProviderFailureKind, ToolDefinition, Verdict,
+};
 use turnwright_engine::{
-    Choice, ConversationChange, Door, EngineError, NewConversation, NewMessage, OnWaiting, SettingsOverlay, TurnState,
+    Choice, ClientResult, ConversationChange, Door, EngineError, NewConversation, NewMessage, OnWaiting, SettingsOverlay,
+    TurnState,
 };
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -43,6 +46,20 @@ async fn with_answers(approve: ApproveMode, count: usize) -> World {
     let provider = ScriptedProvider::new(std::iter::repeat_with(|| Answer::whole([text("Well.")])).take(count));
     let source = ScriptedSource::new("tools", [ScriptedTool::echo("write")]);
     world(provider, source, Setup { approve, ..Setup::default() }).await
+}
+
+/// A tool of a client's.
+fn pick() -> ToolDefinition {
+    ToolDefinition {
+        name: "pick".to_owned(),
+        source: "client".to_owned(),
+        tool: "pick".to_owned(),
+        title: None,
+        description: String::new(),
+        input_schema: serde_json::json!({"type": "object"}),
+        annotations: None,
+        declared: Declared::default(),
+    }
 }
 
 fn refused() -> EngineError {
@@ -230,4 +247,38 @@ async fn what_a_person_let_run_for_one_message_is_not_for_whoever_may_not_decide
     // A turn of its own is one in which people are asked.
     let own = bounded.send(&world.id, NewMessage::text("and this")).await.unwrap().turn_id;
     assert_eq!(world.engine.wait(&world.id, own).await.unwrap(), completed());
+}
+
+#[tokio::test]
+async fn whoever_may_not_decide_says_nothing_by_results_where_more_runs_than_was_chosen() {
+    let what = "with approve mode `all` more runs without a person than with `ask`, which holds for whoever asks".to_owned();
+    for (mode, refused_to_bounded) in [(ApproveMode::All, true), (ApproveMode::Ask, false)] {
+        let answers = [Answer::whole([call(0, "pick", "{}")]), Answer::whole([call(0, "tools__write", "{}")])];
+        let provider = ScriptedProvider::new(answers.into_iter().chain([Answer::whole([text("Well.")])]));
+        let source = ScriptedSource::new("tools", [ScriptedTool::echo("write")]);
+        let world = world(provider, source, Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
+        let overlay = SettingsOverlay { client_tools: Some(vec![Arc::new(pick())]), ..overlay(Some(mode)) };
+        let sent = world.engine.send(&world.id, NewMessage { overlay, ..NewMessage::text("go") }).await.unwrap();
+        assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), TurnState::Parked);
+        let waiting = world.engine.waiting(&world.id).await.unwrap();
+        let given = || {
+            let content = vec![ContentBlock::text("red")];
+            vec![ClientResult { call: waiting[0].call, content, is_error: false }]
+        };
+        let bounded = world.engine.without_decisions();
+        let tool = world.engine.at_door(Some(Arc::new(Closed::default())));
+        if refused_to_bounded {
+            let not_allowed = EngineError::NotAllowed { what: what.clone() };
+            assert_eq!(bounded.give_results(&world.id, given()).await.unwrap_err(), not_allowed);
+            assert_eq!(tool.give_results(&world.id, given()).await.unwrap_err(), refused());
+            assert_eq!(world.engine.waiting(&world.id).await.unwrap(), waiting, "nothing is stored");
+            world.engine.give_results(&world.id, given()).await.unwrap();
+        } else {
+            bounded.give_results(&world.id, given()).await.unwrap();
+        }
+        // What is there already changes nothing, whoever brings it.
+        bounded.give_results(&world.id, given()).await.unwrap();
+        let state = world.engine.wait(&world.id, sent.turn_id).await.unwrap();
+        assert_eq!(state, if refused_to_bounded { completed() } else { TurnState::Parked });
+    }
 }

@@ -321,7 +321,7 @@ fn failure(text: String) -> ToolOutput {
 
 /// What a person is asked, and where they can answer.
 fn question(tool: &str, waiting: &WaitingCall, number: usize) -> Question {
-    let WaitingCall { conversation, call, approval: _, name, arguments, reason, rule, always: _ } = waiting;
+    let WaitingCall { conversation, call, approval, name, arguments, reason, rule, always: _ } = waiting;
     let mut shown: String = arguments.chars().take(MAX_ARGUMENTS).collect();
     if shown.len() < arguments.len() {
         shown.push('…');
@@ -351,7 +351,7 @@ fn question(tool: &str, waiting: &WaitingCall, number: usize) -> Question {
     };
     let mut elsewhere = format!(
         "`{tool}` {left}: {why}, and this client cannot ask anybody. Tell the person to run\n\
-         turnwright approvals decide {call} {allow} --conversation {conversation}\n\
+         turnwright approvals decide {call} {allow} --approval {approval} --conversation {conversation}\n\
          {unlock}; call the tool again with the same arguments to get the result."
     );
     // No rule says whether something happened.

@@ -60,8 +60,12 @@ pub(crate) fn retry_of(journal: &Journal, kept: &Sent) -> Option<(TurnId, Seq)> 
 /// The newest time that the newest turn was tried again, where the page has that tried again.
 pub(crate) fn newest_retry(journal: &Journal, spoken: &[Spoken], results: &[String]) -> Option<(TurnId, Seq)> {
     let turn = journal.turn().filter(|_| says_again(journal, spoken, results))?.id();
-    let newest = journal.turn_entries(turn).filter(|stored| is_retry(&stored.entry)).last()?.seq;
-    Some((turn, newest))
+    Some((turn, last_retry(journal, turn)?))
+}
+
+/// Where a turn was tried again last.
+pub(crate) fn last_retry(journal: &Journal, turn: TurnId) -> Option<Seq> {
+    Some(journal.turn_entries(turn).filter(|stored| is_retry(&stored.entry)).last()?.seq)
 }
 
 /// What is told as it was said, up to the answer at `answered`, and what follows on `after`.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use turnwright_core::{CallId, ConversationId, ElicitationId, Entry, ModelRef, QuestionReason, Seq, ToolDefinition, Wants};
 use turnwright_engine::Event;
 
+use crate::agui::interrupt::Interrupt;
 use crate::agui::names::{Names, result_id};
 use crate::error::ApiError;
 use crate::openai::chunk::json as write_json;
@@ -189,7 +190,7 @@ impl RunFold {
                 }
                 None => (message.clone(), json!({"type": "object"}), json!({"url": null})),
             };
-            json!({"id": question, "reason": "input_required", "toolCallId": call, "message": message,
+            json!({"id": Interrupt::Question(*question).name(&self.conversation), "reason": "input_required", "toolCallId": call, "message": message,
                    "responseSchema": schema, "metadata": {"turnwright": more}})
         });
         let interrupts: Vec<Value> = approvals.chain(questions).collect();
@@ -232,7 +233,7 @@ impl RunFold {
         };
         let schema = json!({"type": "object", "required": ["approved"], "properties": {
             "approved": {"type": "boolean"}, "editedArgs": {"type": "object"}, "reason": {"type": "string"}}});
-        json!({"id": ids::request_id(&self.conversation, call.approval()), "reason": "tool_call",
+        json!({"id": Interrupt::Approval(call.approval()).name(&self.conversation), "reason": "tool_call",
                "toolCallId": ids::call_id(&self.conversation, call.id), "message": message, "responseSchema": schema,
                "metadata": {"turnwright": {"server": server, "tool": tool}}})
     }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use turnwright_core::{
-    ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId,
-    Verdict, is_blank,
+    ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, QuestionReason, Seq, ToolDefinition, TurnId, Verdict,
+    is_blank,
 };
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
@@ -30,6 +29,7 @@ use super::track::Part;
 use super::written;
 use crate::attached::Attached;
 use crate::error::ApiError;
+use crate::named::SaidAs;
 use crate::state::ServerState;
 
 /// The header that names a conversation, in requests and answers.
@@ -48,8 +48,8 @@ pub(crate) struct Ask {
     pub(crate) history: History,
     pub(crate) overlay: SettingsOverlay,
     pub(crate) idempotency: Option<(String, String)>,
-    /// Another such key, by what the page of the person calls what they say.
-    pub(crate) known_as: Option<(String, String)>,
+    /// What the page of the person calls what they say, by which that is said once.
+    pub(crate) known_as: Option<SaidAs>,
     /// How the request is known where it comes again without a key, where its clients send such.
     pub(crate) again: Option<Again>,
 }
@@ -415,6 +415,17 @@ async fn say(
         Place::There(conversation) => (conversation, false, OnWaiting::Deny),
         Place::Beside(conversation) => (conversation, false, OnWaiting::Hold),
     };
+    let known_as = match &ask.known_as {
+        Some(name) => match name.key(state.engine(), &conversation).await? {
+            Ok(key) => Some(key),
+            // Another request said it meanwhile.
+            Err(sent) => {
+                let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
+                return begun(state, conversation, part, history).await;
+            }
+        },
+        None => None,
+    };
     let message = NewMessage {
         content,
         overlay: ask.overlay.clone(),
@@ -425,7 +436,7 @@ async fn say(
         conversation: of_conversation(ask),
         replaces: None,
         idempotency: ask.idempotency.clone(),
-        known_as: ask.known_as.clone(),
+        known_as,
     };
     let sent = state.engine().send(&conversation, message).await?;
     let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
@@ -577,19 +588,7 @@ async fn give_otherwise(
 fn new_name(state: &ServerState, ask: &Ask) -> Result<ConversationId, ApiError> {
     match &ask.idempotency {
         // The same request that comes again finds what the first one made.
-        Some((key, _)) => of_key(state.engine().user(), key),
+        Some((key, _)) => Ok(ids::of_key(state.engine().user(), key)?),
         None => Ok(Engine::new_id()?),
     }
-}
-
-/// The conversation that a request with this key makes.
-fn of_key(user: &UserId, key: &str) -> Result<ConversationId, ApiError> {
-    let key = if user.is_local() { key.to_owned() } else { format!("{user}\t{key}") };
-    let mut name = "conv_".to_owned();
-    for byte in Sha256::digest(key.as_bytes()).iter().take(12) {
-        use std::fmt::Write;
-        // Writing to memory does not fail.
-        let _ = write!(name, "{byte:02x}");
-    }
-    Ok(name.parse()?)
 }

@@ -380,8 +380,11 @@ impl ChatFold {
         let conversation = &self.asked.conversation;
         let calls = self.track.asked_about().map(|call| {
             format!(
-                "- `{}` with {}\n  `turnwright approvals decide {} allow --conversation {conversation}` (or `deny`)",
-                call.name, call.arguments, call.id
+                "- `{}` with {}\n  `turnwright approvals decide {} allow --approval {} --conversation {conversation}` (or `deny`)",
+                call.name,
+                call.arguments,
+                call.id,
+                call.approval()
             )
         });
         let lines: Vec<String> = calls.chain(self.track.questions(conversation)).collect();

@@ -4,7 +4,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use turnwright_core::{ApprovalId, CallId, ConversationId, Seq};
+use sha2::{Digest, Sha256};
+use turnwright_core::{ApprovalId, CallId, ConversationId, IdError, Seq, UserId};
 
 /// The longest name that those clients take.
 const MAX_BYTES: usize = 64;
@@ -77,6 +78,18 @@ pub(crate) fn read_answer(prefix: &str, text: &str) -> Option<(ConversationId, S
     let (after, conversation) = text.strip_prefix(prefix)?.split_once('_')?;
     let is_number = !after.is_empty() && after.bytes().all(|b| b.is_ascii_digit());
     Some((conversation.parse().ok()?, Seq::new(after.parse().ok().filter(|_| is_number)?)?))
+}
+
+/// The conversation that a request with this key makes.
+pub(crate) fn of_key(user: &UserId, key: &str) -> Result<ConversationId, IdError> {
+    let key = if user.is_local() { key.to_owned() } else { format!("{user}\t{key}") };
+    let mut name = "conv_".to_owned();
+    for byte in Sha256::digest(key.as_bytes()).iter().take(12) {
+        use std::fmt::Write;
+        // Writing to memory does not fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    name.parse()
 }
 
 #[cfg(test)]

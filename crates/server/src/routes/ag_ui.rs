@@ -15,16 +15,18 @@ use turnwright_core::{
 };
 use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom, shown_name};
 
-use crate::agui::back::{Back, back, has_failed, is_said_last, newest_retry, ran_here, retried, retry_of, says_again};
+use crate::agui::back::{
+    Back, back, has_failed, is_said_last, last_retry, newest_retry, ran_here, retried, retry_of, says_again,
+};
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{Resume, RunInput, Spoken, Status};
+use crate::agui::interrupt::Interrupt;
 use crate::error::ApiError;
 use crate::extract::{State, Whole, id};
-use crate::named::{Named, says};
+use crate::named::{Named, SaidAs, says, standing};
 use crate::open_stream::OpenStream;
 use crate::openai::begin::{Ask, begin};
 use crate::openai::history::{History, Said};
-use crate::openai::ids;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
 use crate::openai::track::Part;
@@ -34,6 +36,8 @@ use crate::state::ServerState;
 
 /// How much of a run's name counts.
 const MOST_RUN_CHARS: usize = 128;
+/// How often it is looked what a request is, where turns begin and end meanwhile.
+const MOST_LOOKS: u32 = 8;
 
 /// Runs, or goes on with, a turn.
 #[utoipa::path(
@@ -50,45 +54,75 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     let conversation: ConversationId = id(&input.thread_id)?;
     let once = once(&whole, &conversation, &input)?;
     let stream = OpenStream::of(&state)?;
-    let said = state.engine().said_before(&once.0, &once.1).await?.filter(|_| input.resume.is_empty());
-    // It is told again, whatever waits by now.
-    let is_repeated = said.is_some();
-    let retry = match said {
-        Some((_, sent)) => state.engine().look(&conversation, |journal| retry_of(journal, &sent)).await?,
-        None => tried_again(&state, &conversation, &input, &once).await?,
-    };
-    let back = match retry {
-        Some(retry) => {
-            let spoken = input.spoken()?;
-            Some(state.engine().look(&conversation, |journal| retried(&conversation, journal, &spoken, retry)).await?)
+    let mut looks = 0_u32;
+    let (stood, before) = loop {
+        let stood = standing(state.engine(), &conversation).await?;
+        let before = before(&state, &conversation, &input, &once).await?;
+        looks = looks.saturating_add(1);
+        // What was seen one after another is of one time, so that none of it is said anew of which something came meanwhile.
+        let is_one = looks >= MOST_LOOKS || standing(state.engine(), &conversation).await? == stood;
+        if is_one || !matches!(before, Before::Nothing) {
+            break (stood, before);
         }
-        None if is_repeated => None,
-        None => comes_back(&state, &conversation, &input).await?,
     };
-    if let Some(back) = back {
-        let fold = fold(&state, &conversation, input.run_id, back.part).await?.after(back.messages, back.asked);
-        return told(&state, &conversation, fold, stream).await;
-    }
-    if !is_repeated && let Some(part) = said_again(&state, &conversation, &input).await? {
-        let fold = fold(&state, &conversation, input.run_id, part).await?;
-        return told(&state, &conversation, fold, stream).await;
-    }
-    let answered = match answered(&state, &conversation, &input, &once).await {
-        _ if is_repeated => None,
-        Ok(answered) => answered,
-        // In this protocol that is an event.
-        Err(error) => return Ok(refused(&error)),
+    let answered = match before {
+        Before::Told(fold) => return told(&state, &conversation, *fold, stream).await,
+        Before::Repeated => None,
+        Before::Nothing => match answered(&state, &conversation, &input, &once).await {
+            Ok(answered) => answered,
+            // In this protocol that is an event.
+            Err(error) => return Ok(refused(&error)),
+        },
     };
     let part = match answered {
-        None => say(&state, &conversation, &input, Some(once)).await?,
+        None => say(&state, &conversation, &input, Some(once), stood.said).await?,
         Some((part, Beside::More)) => {
-            say(&state, &conversation, &input, Some(once)).await?;
+            say(&state, &conversation, &input, Some(once), stood.said).await?;
             part
         }
         Some((part, Beside::Nothing)) => part,
     };
     let fold = fold(&state, &conversation, input.run_id, part).await?;
     told(&state, &conversation, fold, stream).await
+}
+
+/// What a request is by what was said before.
+enum Before {
+    /// It says nothing new: this is told.
+    Told(Box<RunFold>),
+    /// It came before.
+    Repeated,
+    /// Nothing of it was said.
+    Nothing,
+}
+
+async fn before(
+    state: &ServerState,
+    conversation: &ConversationId,
+    input: &RunInput,
+    once: &(String, String),
+) -> Result<Before, ApiError> {
+    let said = state.engine().said_before(&once.0, &once.1).await?.filter(|_| input.resume.is_empty());
+    // It is told again, whatever waits by now.
+    let is_repeated = said.is_some();
+    let retry = match said {
+        Some((_, sent)) => state.engine().look(conversation, |journal| retry_of(journal, &sent)).await?,
+        None => tried_again(state, conversation, input, once).await?,
+    };
+    let back = match retry {
+        Some(retry) => {
+            let spoken = input.spoken()?;
+            Some(state.engine().look(conversation, |journal| retried(conversation, journal, &spoken, retry)).await?)
+        }
+        None if is_repeated => return Ok(Before::Repeated),
+        None => comes_back(state, conversation, input).await?,
+    };
+    if let Some(back) = back {
+        let fold = fold(state, conversation, input.run_id.clone(), back.part).await?.after(back.messages, back.asked);
+        return Ok(Before::Told(Box::new(fold)));
+    }
+    let Some(part) = said_again(state, conversation, input).await? else { return Ok(Before::Nothing) };
+    Ok(Before::Told(Box::new(fold(state, conversation, input.run_id.clone(), part).await?)))
 }
 
 /// What makes a run happen once: the client's own key, else the run's name with all that it asks.
@@ -192,10 +226,12 @@ async fn said_again(state: &ServerState, conversation: &ConversationId, input: &
         let newest = journal.turn().filter(|turn| turn.id() == sent.turn_id);
         let is_answered = newest.is_some_and(|turn| turn.ended() == Some(&TurnStatus::Completed));
         let is_it = |content: &[ContentBlock]| says(journal, sent.message_id, content);
-        is_answered && (is_it(&spoken.content) || is_it(spoken.last()))
+        let is_it = is_answered && (is_it(&spoken.content) || is_it(spoken.last()));
+        // What it came to before it was tried again is no answer.
+        is_it.then(|| last_retry(journal, sent.turn_id).map_or(sent.message_id.0, |at| at.max(sent.message_id.0)))
     };
-    let is_it = state.engine().look(conversation, look).await?;
-    Ok(is_it.then(|| Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() }))
+    let after = state.engine().look(conversation, look).await?;
+    Ok(after.map(|after| Part { turn: sent.turn_id, after, calls: Vec::new() }))
 }
 
 /// What the page says last, where that is a person's, by its name.
@@ -211,13 +247,24 @@ async fn named<'a>(
     Ok(named.map(|named| (named, spoken)))
 }
 
+/// What is said last by its name, or by its words where it has none.
+async fn said_as(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Option<String>, ApiError> {
+    if let Some((named, _)) = named(state, conversation, input).await? {
+        return Ok(Some(named.name()));
+    }
+    let is_said = input.items()?.last().is_some_and(|item| matches!(item.said, Said::User(_)));
+    let Some(spoken) = input.spoken()?.pop().filter(|_| is_said) else { return Ok(None) };
+    let words = serde_json::to_vec(&spoken.content).unwrap_or_default();
+    Ok(Some(format!("ag-ui words {}", crate::routes::hash_of(&words))))
+}
+
 /// The names of the interrupts that are open.
 fn interrupts(conversation: &ConversationId, journal: &Journal) -> Vec<String> {
     // Of what waits while something else still runs the page was not told.
     let Some(turn) = journal.open_turn().filter(|turn| turn.is_parked() || turn.is_held()) else { return Vec::new() };
     let waiting = turn.waiting().filter(|(_, question)| question.reason != QuestionReason::ClientTool);
-    let calls = waiting.map(|(call, _)| ids::request_id(conversation, call.approval()));
-    calls.chain(turn.questions().map(|question| question.id.to_string())).collect()
+    let calls = waiting.map(|(call, _)| Interrupt::Approval(call.approval()).name(conversation));
+    calls.chain(turn.questions().map(|question| Interrupt::Question(question.id).name(conversation))).collect()
 }
 
 /// What a person says beside their answers.
@@ -274,10 +321,11 @@ async fn say(
     conversation: &ConversationId,
     input: &RunInput,
     idempotency: Option<(String, String)>,
+    said_last: Option<Seq>,
 ) -> Result<Part, ApiError> {
     let overlay = overlay(state, conversation, input).await?;
     let history = History::of(input.items()?);
-    let known_as = named(state, conversation, input).await?.map(|(named, _)| named.key());
+    let known_as = said_as(state, conversation, input).await?.map(|name| SaidAs { name, after: said_last });
     let conversation = Some(conversation.clone());
     let ask = Ask { conversation, previous: None, history, overlay, idempotency, known_as, again: None };
     Ok(begin(state, ask).await?.part)
@@ -389,23 +437,10 @@ fn asked(conversation: &ConversationId, answer: &Resume, open: &[(ApprovalId, Qu
         return Err(wrong(format!("is {}, it must be an object", shown_name(&other.to_string()))));
     }
     let field = |key: &str| given.and_then(|payload| payload.get(key)).filter(|field| !field.is_null());
-    if let Ok(question) = answer.interrupt_id.parse::<ElicitationId>() {
-        let declines =
-            answer.metadata.as_ref().and_then(|data| data.get("turnwright")?.get("action")?.as_str()) == Some("decline");
-        let reply = match answer.status {
-            Status::Resolved => {
-                let content = answer.payload.as_ref().and_then(Value::as_object).cloned();
-                Reply::accept(content)
-            }
-            Status::Cancelled if declines => Reply::of(AnswerAction::Decline),
-            Status::Cancelled => Reply::of(AnswerAction::Cancel),
-        };
-        return Ok(Asked::Question(question, reply));
-    }
-    let (asked, held) = ids::read_request(&answer.interrupt_id).ok_or_else(unknown)?;
-    if held.is_some_and(|held| held != *conversation) {
-        return Err(unknown());
-    }
+    let asked = match Interrupt::read(&answer.interrupt_id, conversation).ok_or_else(unknown)? {
+        Interrupt::Approval(asked) => asked,
+        Interrupt::Question(question) => return Ok(Asked::Question(question, reply(answer))),
+    };
     let is_approved = match (answer.status, field("approved")) {
         (Status::Cancelled, _) => false,
         (Status::Resolved, Some(Value::Bool(approved))) => *approved,
@@ -434,6 +469,16 @@ fn asked(conversation: &ConversationId, answer: &Resume, open: &[(ApprovalId, Qu
         Some(other) => return Err(wrong(format!("has {} as `reason`, it must be a text", shown_name(&other.to_string())))),
     };
     Ok(Asked::Call(asked, Choice { verdict, arguments, reason }))
+}
+
+/// What an answer to a form says.
+fn reply(answer: &Resume) -> Reply {
+    let declines = answer.metadata.as_ref().and_then(|data| data.get("turnwright")?.get("action")?.as_str()) == Some("decline");
+    match answer.status {
+        Status::Resolved => Reply::accept(answer.payload.as_ref().and_then(Value::as_object).cloned()),
+        Status::Cancelled if declines => Reply::of(AnswerAction::Decline),
+        Status::Cancelled => Reply::of(AnswerAction::Cancel),
+    }
 }
 
 /// A stream that says no.

@@ -24,8 +24,13 @@ pub(crate) fn asked(whole: &Whole) -> Result<Option<(String, String)>, ApiError>
 
 /// A hash of what was asked.
 pub(crate) fn fingerprint(whole: &Whole) -> String {
+    hash_of(&whole.body)
+}
+
+/// Bytes, in a hash.
+pub(crate) fn hash_of(bytes: &[u8]) -> String {
     let mut fingerprint = String::with_capacity(64);
-    for byte in Sha256::digest(&whole.body) {
+    for byte in Sha256::digest(bytes) {
         // Writing to memory does not fail.
         let _ = write!(fingerprint, "{byte:02x}");
     }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
     ApprovalId, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason,
-    Seq, TurnId, TurnStatus, Verdict, is_blank,
+    Seq, StoredEntry, TurnId, TurnStatus, Verdict, is_blank,
 };
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
 
@@ -279,7 +279,8 @@ async fn regenerate(
 
 /// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet.
 ///
-/// Where a message joined the open turn, and its answer began, that answer is told: it is the last message that the client has.
+/// Where a message joined the open turn, the answer to it is a message of its own, as in the history: a `start` begins it. Clients
+/// of the AI SDK before 6 take one message of a stream: they are told the last that has begun, or the turn as one message.
 #[utoipa::path(
     get,
     path = "/api/chat/{id}/stream",
@@ -302,24 +303,20 @@ pub(super) async fn resume(
         Err(error) => Err(error.into()),
         Ok(Some((turn, message))) if position.is_none() => {
             let stream = OpenStream::of(&state)?;
-            stream_of(&state, id, turn, (version, Begin::Join(message)), stream).await
+            let begin = if version < UiVersion::V6 { Begin::Answer(message) } else { Begin::Apart(message) };
+            stream_of(&state, id, turn, (version, begin), stream).await
         }
         Ok(_) => resume_turn(&state, id, version, position).await,
     }
 }
 
-/// The newest message that joined the open turn, unless the turn still waits for what was asked before it.
+/// The newest message that joined the open turn.
 fn joined(journal: &Journal) -> Option<(TurnId, Seq)> {
     let turn = journal.open_turn()?;
-    let (mut message, mut is_seen) = (turn.id().0, false);
-    for stored in journal.turn_entries(turn.id()) {
-        match &*stored.entry {
-            Entry::User(_) => (message, is_seen) = (stored.seq, false),
-            Entry::Assistant(answer) => is_seen |= answer.saw >= message,
-            _ => {}
-        }
-    }
-    (message > turn.id().0 && (is_seen || !turn.is_parked())).then_some((turn.id(), message))
+    let is_said = |stored: &&StoredEntry| matches!(&*stored.entry, Entry::User(said) if !said.content.is_empty());
+    let is_shown = |stored: &&StoredEntry| !journal.is_hidden(MessageId(stored.seq));
+    let last = journal.turn_entries(turn.id()).filter(is_said).filter(is_shown).last()?;
+    (last.seq > turn.id().0).then_some((turn.id(), last.seq))
 }
 
 /// What a page says of a question about a call.

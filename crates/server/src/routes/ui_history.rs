@@ -33,7 +33,7 @@ pub(super) async fn as_told(
     for (at, turn) in turns.iter().enumerate().filter(|(_, turn)| (first..=last).contains(turn)) {
         let next = turns.get(at.saturating_add(1)).copied();
         let chunks = chunks_of(conversation, *turn, next, events, offered_in(journal, *turn, turn.0), version);
-        told.extend(assembled(*turn, &chunks));
+        told.extend(assembled(&chunks));
     }
     for message in &mut read {
         let id = message.get("id").and_then(Value::as_str).unwrap_or_default();

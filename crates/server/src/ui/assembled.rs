@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use turnwright_core::TurnId;
 
 type Part = Map<String, Value>;
 
@@ -17,10 +16,9 @@ pub(crate) struct Assembled {
     pub(crate) parts: Vec<Part>,
 }
 
-/// The messages of a turn that these chunks told. What a person said meanwhile begins another one: a history has it between them.
-pub(crate) fn assembled(turn: TurnId, chunks: &[Box<RawValue>]) -> Vec<Assembled> {
-    let mut assembling = Assembling { turn: turn.to_string(), ..Assembling::default() };
-    assembling.open.id = turn.to_string();
+/// The messages that these chunks told, each of which begins with a `start`.
+pub(crate) fn assembled(chunks: &[Box<RawValue>]) -> Vec<Assembled> {
+    let mut assembling = Assembling::default();
     chunks.iter().filter_map(|chunk| serde_json::from_str(chunk.get()).ok()).for_each(|chunk| assembling.take(chunk));
     assembling.done.push(assembling.open);
     assembling.done
@@ -28,7 +26,6 @@ pub(crate) fn assembled(turn: TurnId, chunks: &[Box<RawValue>]) -> Vec<Assembled
 
 #[derive(Debug, Default)]
 struct Assembling {
-    turn: String,
     done: Vec<Assembled>,
     open: Assembled,
     /// The places of texts that come in, by their names.
@@ -41,7 +38,7 @@ impl Assembling {
     fn take(&mut self, mut chunk: Part) {
         let kind = text(&chunk, "type").to_owned();
         match kind.as_str() {
-            "start" => self.open.metadata = chunk.remove("messageMetadata"),
+            "start" => self.start(&mut chunk),
             "text-start" => self.begin_text(&chunk, json!({"type": "text", "text": "", "state": "streaming"})),
             "reasoning-start" => {
                 let id = text(&chunk, "id").to_owned();
@@ -67,15 +64,6 @@ impl Assembling {
             }
             "tool-output-available" => self.output(&mut chunk, "output-available"),
             "tool-output-error" => self.output(&mut chunk, "output-error"),
-            "steering-message" => {
-                let id = format!("{}_{}", self.turn, text(&chunk, "id").trim_start_matches("msg_"));
-                // The step that has begun is the one of the answer to it.
-                let begun = self.open.parts.pop_if(|part| text(part, "type") == "step-start");
-                let metadata = self.open.metadata.clone();
-                let next = Assembled { id, metadata, parts: begun.into_iter().collect() };
-                self.done.push(std::mem::replace(&mut self.open, next));
-                self.texts.clear();
-            }
             "start-step" => self.push(json!({"type": "step-start"})),
             "reset-step" => {
                 let begin = self.open.parts.iter().rposition(|part| text(part, "type") == "step-start");
@@ -86,6 +74,15 @@ impl Assembling {
             _ if kind.starts_with("data-") && chunk.get("transient") != Some(&Value::Bool(true)) => self.data(chunk),
             _ => {}
         }
+    }
+
+    /// Begins a message; the first has begun.
+    fn start(&mut self, chunk: &mut Part) {
+        let next =
+            Assembled { id: text(chunk, "messageId").to_owned(), metadata: chunk.remove("messageMetadata"), parts: Vec::new() };
+        let before = std::mem::replace(&mut self.open, next);
+        self.done.extend(Some(before).filter(|before| !before.id.is_empty()));
+        self.texts.clear();
     }
 
     fn push(&mut self, part: Value) {
@@ -103,7 +100,7 @@ impl Assembling {
         self.texts.get(text(chunk, "id")).and_then(|at| self.open.parts.get_mut(*at))
     }
 
-    /// The part of a call, which may be of a message before: what came meanwhile may have decided about it.
+    /// The part of a call.
     fn call(&mut self, id: &str) -> Option<&mut Part> {
         self.parts().find(|part| text(part, "toolCallId") == id)
     }
@@ -230,32 +227,30 @@ mod tests {
         for (mut end, expected) in ends {
             end["toolCallId"] = json!("call");
             let chunks = [
+                json!({"type": "start", "messageId": "turn_1"}),
                 json!({"type": "tool-input-available", "toolCallId": "call", "toolName": "t", "input": {}}),
                 json!({"type": "tool-approval-request", "toolCallId": "call", "approvalId": "a"}),
                 end.clone(),
             ];
             let chunks = chunks.map(|chunk| to_raw_value(&chunk).unwrap());
-            let messages = assembled("turn_1".parse().unwrap(), &chunks);
+            let messages = assembled(&chunks);
             assert_eq!(messages[0].parts[0].get("approval").cloned().unwrap_or_default(), expected, "{end}");
         }
     }
 
     #[test]
-    fn the_answer_to_what_was_said_meanwhile_has_its_step_and_what_is_known_of_the_turn() {
+    fn each_start_begins_a_message() {
         let chunks = [
-            json!({"type": "start", "messageMetadata": {"turnId": "turn_1"}}),
+            json!({"type": "start", "messageId": "turn_1", "messageMetadata": {"turnId": "turn_1"}}),
             json!({"type": "start-step"}),
-            json!({"type": "steering-message", "id": "msg_7", "parts": []}),
+            json!({"type": "start", "messageId": "turn_1_7", "messageMetadata": {"turnId": "turn_1"}}),
             json!({"type": "text-start", "id": "t"}),
             json!({"type": "text-delta", "id": "t", "delta": "Yes."}),
         ];
-        let chunks = chunks.map(|chunk| to_raw_value(&chunk).unwrap());
-        let turn: TurnId = "turn_1".parse().unwrap();
-        let messages = assembled(turn, &chunks);
+        let messages = assembled(&chunks.map(|chunk| to_raw_value(&chunk).unwrap()));
         let shown: Vec<Value> = messages.into_iter().map(|said| json!([said.id, said.metadata, said.parts])).collect();
         let known = json!({"turnId": "turn_1"});
-        let step = json!({"type": "step-start"});
         let text = json!({"type": "text", "text": "Yes.", "state": "streaming"});
-        assert_eq!(shown, [json!(["turn_1", known, []]), json!(["turn_1_7", known, [step, text]])]);
+        assert_eq!(shown, [json!(["turn_1", known, [{"type": "step-start"}]]), json!(["turn_1_7", known, [text]])]);
     }
 }

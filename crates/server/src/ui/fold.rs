@@ -11,10 +11,12 @@ use super::UiVersion;
 use super::chunk::{BlockKind, Chunks, Start};
 use crate::timestamp::timestamp;
 
+mod apart;
 mod asked;
 mod calls;
 mod resuming;
 
+use apart::{Said, is_unseen_by_next};
 use asked::Asked;
 use calls::{Call, definition};
 
@@ -32,6 +34,12 @@ pub enum Begin {
     },
     /// With this user message, which joined an open turn: a new message of the client.
     Join(Seq),
+    /// With the turn's beginning, for a client that has what people said up to this message, each at its place: the answer to
+    /// what joined the turn is a message of its own, which a `start` begins.
+    Apart(Seq),
+    /// As [`Begin::Apart`] for a client that takes one message of a stream: with the answer to this message, or, where none has begun,
+    /// with the turn's beginning as one message.
+    Answer(Seq),
     /// After this position, the id of the last chunk that the client read of the message before it lost the stream. The
     /// client has to know how a step is dropped ([`UiVersion::V7`]).
     After(Seq),
@@ -71,9 +79,13 @@ pub struct UiFold {
     /// Whether the model is already answering, without having seen it, when the next entry is told.
     is_answering: bool,
     /// What a person said meanwhile: its place is after that answer.
-    said_meanwhile: Vec<(Seq, String)>,
+    said_meanwhile: Vec<Said>,
     /// The same once that answer is whole.
-    said_before: Vec<(Seq, String)>,
+    said_before: Vec<Said>,
+    /// The user message that the client's message answers, where the stream began that with a message of its own.
+    answers: Option<Seq>,
+    /// Whether what the model says was begun before the message that the client's message answers.
+    is_unheard: bool,
     finish_reason: &'static str,
     model: Option<String>,
     created_at_ms: Option<u64>,
@@ -144,7 +156,7 @@ impl UiFold {
             Begin::Turn => chunks.set_id(turn.0.get().saturating_sub(1)),
             Begin::Continue { after, .. } | Begin::After(after) => chunks.set_id(after.get()),
             // A message beside the turn's own: where to come back to is a place in that.
-            Begin::Join(_) => {}
+            Begin::Join(_) | Begin::Apart(_) | Begin::Answer(_) => {}
         }
         Self {
             conversation,
@@ -153,7 +165,7 @@ impl UiFold {
             begin,
             offered,
             chunks,
-            phase: if begin == Begin::Turn { Phase::Telling } else { Phase::Quiet },
+            phase: if matches!(begin, Begin::Turn | Begin::Apart(_)) { Phase::Telling } else { Phase::Quiet },
             last: None,
             // Whoever comes back has the message already.
             is_started: matches!(begin, Begin::After(_)),
@@ -169,6 +181,8 @@ impl UiFold {
             is_answering: false,
             said_meanwhile: Vec::new(),
             said_before: Vec::new(),
+            answers: None,
+            is_unheard: false,
             finish_reason: "stop",
             model: None,
             created_at_ms: None,
@@ -182,6 +196,7 @@ impl UiFold {
             return;
         }
         self.unsent_step = None;
+        self.begin_whole(&frame.events);
         let mut events = frame.events.iter();
         while let Some(event) = events.next() {
             self.come_back_before(event, out);
@@ -293,7 +308,7 @@ impl UiFold {
         }
         self.last = Some(seq);
         let is_due = match self.begin {
-            Begin::Turn | Begin::After(_) => false,
+            Begin::Turn | Begin::After(_) | Begin::Apart(_) | Begin::Answer(_) => false,
             Begin::Continue { after, .. } => seq > after,
             Begin::Join(message) => seq >= message,
         };
@@ -307,18 +322,20 @@ impl UiFold {
         match entry {
             Entry::User(message) => {
                 self.said_last = Some(seq);
-                if !begins_message && !message.content.is_empty() && self.version >= UiVersion::V7 {
-                    let said = (seq, text_of(&message.content));
+                self.is_unheard |= self.begin == Begin::Join(seq) && self.is_answering;
+                let is_told = self.version >= UiVersion::V7 || self.is_apart(seq);
+                if is_told && !begins_message && !message.content.is_empty() {
+                    let said = Said { seq, at_ms, text: text_of(&message.content) };
                     if self.is_answering {
                         self.said_meanwhile.push(said);
                     } else {
-                        self.said_before.push(said);
-                        self.steer(out);
+                        self.said_before(said, out);
                     }
                 }
             }
             Entry::Assistant(message) => {
                 self.said_before.append(&mut self.said_meanwhile);
+                self.is_unheard = false;
                 // The one that was asked first may not be the one that answers.
                 self.model = Some(format!("{}/{}", message.origin.provider, message.origin.model));
                 self.retaken = Some(seq).filter(|_| is_taken_back(message, self.said_last));
@@ -355,7 +372,7 @@ impl UiFold {
         self.open = None;
         self.start(out);
         match self.begin {
-            Begin::Turn => {}
+            Begin::Turn | Begin::Apart(_) | Begin::Answer(_) => {}
             Begin::Continue { after, .. } => {
                 self.chunks.set_id(after.get());
                 self.step = Step::Closed;
@@ -383,9 +400,12 @@ impl UiFold {
         self.is_started = true;
         let turn = self.turn.to_string();
         let joined = match self.begin {
-            Begin::Join(message) | Begin::Continue { joined: Some(message), .. } => Some(format!("{turn}_{message}")),
-            Begin::Turn | Begin::Continue { joined: None, .. } | Begin::After(_) => None,
+            Begin::Join(message) | Begin::Continue { joined: Some(message), .. } => Some(message),
+            Begin::Turn | Begin::Continue { joined: None, .. } | Begin::After(_) | Begin::Apart(_) | Begin::Answer(_) => {
+                self.answers
+            }
         };
+        let joined = joined.map(|message| format!("{turn}_{message}"));
         let created_at = self.created_at_ms.map(timestamp);
         let start = Start {
             message_id: joined.as_deref().unwrap_or(&turn),
@@ -402,7 +422,9 @@ impl UiFold {
             Step::Empty => {}
             Step::Streaming => self.reset(out),
             Step::Told => {
-                self.chunks.plain(out, r#"{"type":"finish-step"}"#);
+                if self.phase == Phase::Telling {
+                    self.chunks.plain(out, r#"{"type":"finish-step"}"#);
+                }
                 self.steer(out);
                 self.begin_step(out);
             }
@@ -413,9 +435,10 @@ impl UiFold {
         }
     }
 
-    /// Tells what a person said and the model has not answered yet.
+    /// Tells what a person said and the model has not answered yet; what the client has begins a message.
     fn steer(&mut self, out: &mut Vec<u8>) {
-        for (seq, text) in self.said_before.drain(..) {
+        self.answer_apart(out);
+        for Said { seq, text, .. } in self.said_before.drain(..) {
             self.chunks.steering(out, &format!("msg_{seq}"), &text);
         }
     }
@@ -429,6 +452,7 @@ impl UiFold {
 
     /// Drops what the step produced, as far as the client can.
     fn reset(&mut self, out: &mut Vec<u8>) {
+        self.is_unheard = false;
         if self.step != Step::Streaming {
             return;
         }
@@ -448,6 +472,10 @@ impl UiFold {
     }
 
     fn delta(&mut self, kind: BlockKind, block: u32, text: &str, out: &mut Vec<u8>) {
+        if self.is_unheard {
+            self.step = Step::Streaming;
+            return;
+        }
         let number = match self.open {
             Some(open) if open.kind == kind && open.block == block => open.number,
             _ => self.open_block(kind, block, out),
@@ -478,17 +506,22 @@ impl UiFold {
     /// Tells how the turn stands, and ends the stream.
     fn finish(&mut self, out: &mut Vec<u8>) {
         let Some(end) = self.end.take() else { return };
+        let is_told = self.phase != Phase::Quiet || !matches!(self.begin, Begin::Answer(_));
         self.phase = Phase::Done;
-        self.start(out);
+        if is_told {
+            self.start(out);
+        }
         self.close_block(out);
         self.said_before.append(&mut self.said_meanwhile);
+        // Nothing answers it here.
+        self.forget_apart();
         self.steer(out);
-        for call in self.calls.iter().filter(|call| call.is_announced && call.arguments.is_none()) {
+        for call in self.calls.iter().filter(|call| is_told && call.is_announced && call.arguments.is_none()) {
             let text = "the model's answer was cut off before this call was complete";
             let told = (definition(&self.offered, &call.name), call.changed.as_deref());
             self.chunks.output_error(out, call.id, text, told);
         }
-        if self.step != Step::Closed {
+        if is_told && self.step != Step::Closed {
             self.chunks.plain(out, r#"{"type":"finish-step"}"#);
         }
         match end {
@@ -497,11 +530,11 @@ impl UiFold {
             End::Finished { status: "failed", error } => {
                 self.chunks.error(out, error.as_deref().unwrap_or("the turn failed"));
             }
-            End::Finished { status: "step_limit", .. } => {
+            End::Finished { status: "step_limit", .. } if is_told => {
                 self.chunks.notice(out, "warning", "The step limit of this turn is reached.");
                 self.chunks.finish(out, "other");
             }
-            End::Finished { status: "stopped", error: Some(summary) } => {
+            End::Finished { status: "stopped", error: Some(summary) } if is_told => {
                 self.chunks.notice(out, "warning", &summary);
                 self.chunks.finish(out, "other");
             }
@@ -518,21 +551,6 @@ fn is_taken_back(message: &AssistantMessage, said_last: Option<Seq>) -> bool {
     let is_broken = message.completion != Completion::Complete || message.finish.reason == FinishReason::Error;
     let is_answer = message.calls().next().is_none() && message.finish.reason != FinishReason::Pause;
     is_broken || (is_answer && Some(message.saw) >= said_last)
-}
-
-/// Whether the next answer was begun before a person said this; `None` where nobody says anything, or it is not known yet.
-fn is_unseen_by_next(event: &Event, rest: &[Event]) -> Option<bool> {
-    let Event::Entry { seq, entry, .. } = event else { return None };
-    let Entry::User(_) = &**entry else { return None };
-    rest.iter().find_map(|event| match event {
-        // In flight, at a place that was taken meanwhile.
-        Event::StepStarted { message_id } if message_id.0 <= *seq => Some(true),
-        Event::Entry { entry, .. } => match &**entry {
-            Entry::Assistant(message) => Some(message.saw < *seq),
-            _ => None,
-        },
-        _ => None,
-    })
 }
 
 /// Whether an event shows that the turn is not at the end that was told before.

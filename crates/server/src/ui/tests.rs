@@ -9,7 +9,7 @@ use turnwright_core::{
 use turnwright_engine::{Event, Frame};
 
 use super::{Begin, UiFold, UiVersion};
-
+mod apart;
 mod resuming;
 use resuming::first;
 
@@ -361,7 +361,7 @@ fn a_message_that_joins_an_open_turn_is_answered_in_a_message_of_its_own() {
         finished_tool(3, "success"),
         step(7),
         text(0, 0, "both"),
-        assistant(7),
+        answered_to(6, 7, Completion::Complete),
         step_finished(7, "stop"),
         finished("completed"),
     ];

@@ -1,5 +1,6 @@
 //! Messages that come again, or never came, by what their pages call them.
 
+use tokio::task::JoinSet;
 use turnwright_core::{Entry, MessageId, ProviderFailure, ProviderFailureKind, text_of};
 
 use super::*;
@@ -114,4 +115,64 @@ async fn a_message_of_ag_ui_that_comes_again_under_its_name_is_the_same_one() {
     assert_eq!((server.shown().await, server.source.effects().len()), (vec!["Look!".to_owned()], 1));
     assert!(told(run("r3", "u2")).await.contains("More."));
     assert_eq!(server.shown().await, ["Look!", "Look!"]);
+}
+
+/// What a model says each time, once it is let.
+fn well(gate: &Arc<Semaphore>) -> [Answer; 3] {
+    [(); 3].map(|()| Answer::whole([text("Well.")]).gated(gate))
+}
+
+/// Three runs of one moment with these messages, of which all are told something before the model answers; what people said in the end.
+async fn at_once(server: &Arc<Server>, gate: &Semaphore, messages: &Value) -> Vec<String> {
+    let mut runs = JoinSet::new();
+    for run in ["r1", "r2", "r3"] {
+        let body = json!({"threadId": "c1", "runId": run, "messages": messages, "tools": [], "context": []});
+        let request = Request::builder().method(Method::POST).uri("/ag-ui").header("host", "127.0.0.1:8700");
+        let request = request.header("content-type", "application/json").body(Body::from(body.to_string())).unwrap();
+        runs.spawn(server.router.clone().oneshot(request));
+    }
+    let begun = runs.join_all().await;
+    gate.add_permits(9);
+    for response in begun {
+        let told = to_bytes(response.unwrap().into_body(), usize::MAX).await.unwrap();
+        let told = String::from_utf8_lossy(&told).into_owned();
+        assert!(told.contains("Well.") && told.contains("RUN_FINISHED"), "{told}");
+    }
+    server.shown().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_runs_of_one_moment_say_is_said_once_with_or_without_a_name() {
+    for round in 0..20 {
+        // What is over already cannot be told from something new where it has no name.
+        let named = json!({"id": "u", "role": "user", "content": "go"});
+        for (permits, message) in [(0, named.clone()), (9, named), (0, json!({"role": "user", "content": "go"}))] {
+            let gate = Arc::new(Semaphore::new(permits));
+            let messages = json!([message]);
+            let fresh = Arc::new(server(well(&gate)));
+            assert_eq!(at_once(&fresh, &gate, &messages).await, ["go"], "{round}: {message}");
+
+            let gate = Arc::new(Semaphore::new(permits));
+            let refusal = ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no");
+            let failed = Arc::new(server(std::iter::once(Answer::of([]).failing(refusal)).chain(well(&gate))));
+            let first = json!({"threadId": "c1", "runId": "r0", "messages": messages, "tools": [], "context": []});
+            assert!(failed.post("/ag-ui", first).await.body.contains("RUN_ERROR"));
+            assert_eq!(at_once(&failed, &gate, &messages).await, ["go"], "{round}: {message}");
+            // Nor later, under its name.
+            if message["id"].is_string() {
+                let later = json!({"threadId": "c1", "runId": "r9", "messages": messages, "tools": [], "context": []});
+                assert!(failed.post("/ag-ui", later).await.body.contains("Well."));
+            }
+
+            // A history that is taken over.
+            let gate = Arc::new(Semaphore::new(permits));
+            let before = [
+                json!({"id": "u0", "role": "user", "content": "hi"}),
+                json!({"id": "a0", "role": "assistant", "content": "Hi."}),
+            ];
+            let taken = json!([before[0], before[1], message]);
+            let there = Arc::new(server(well(&gate)));
+            assert_eq!(at_once(&there, &gate, &taken).await, ["hi", "go"], "{round}: {message}");
+        }
+    }
 }

@@ -122,9 +122,10 @@ async fn what_is_said_beside_an_open_approval_declines_it_and_is_answered() {
     assert!(place("tool-approval-request") < place("tool-approval-response false"), "{told:?}");
     assert!(place("tool-approval-response false") < place(&format!("tool-output-denied {}", first[0])), "{told:?}");
     assert_eq!(told.last().unwrap(), "finish tool-calls");
-    // Who comes back is told that message.
+    // Who comes back is told the message before too, and that one as its own.
     let back = server.get("/api/chat/c1/stream?ui=7").await;
-    assert_eq!((&outline(&back)[0], asked_about(&back)), (&told[0], asked_about(&joined)));
+    let begun: Vec<String> = outline(&back).into_iter().filter(|told| told.starts_with("start ")).collect();
+    assert_eq!((begun, asked_about(&back)), (vec!["start turn_1".to_owned(), told[0].clone()], asked_about(&joined)));
     // What is asked there is answered there.
     let asked = asked_about(&joined);
     let last = server.post("/api/chat?ui=7", answers(&named, &[(asked.last().unwrap(), true)])).await;

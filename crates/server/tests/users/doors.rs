@@ -2,6 +2,8 @@
 //! a request, each has its answer.
 
 use futures_util::{StreamExt, stream};
+use turnwright_core::{ApproveMode, Declared, ToolDefinition};
+use turnwright_engine::{NewMessage, SettingsOverlay};
 
 use super::*;
 
@@ -212,4 +214,53 @@ async fn a_message_to_mcp_that_does_not_come_is_not_waited_for() {
     let body = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
     let answered = Answered { status: parts.status, headers: parts.headers, body };
     assert_eq!(answered.code(), (408, "body_timeout".to_owned()), "{}", answered.body);
+}
+
+#[tokio::test]
+async fn what_a_clients_tool_gave_is_taken_of_no_token_that_may_say_nothing_in_its_turn() {
+    let server = server().await;
+    let (anna, whole) = server.member("anna").await;
+    let (chats, _) = server.token(&anna.id, [Scope::Read, Scope::Chat], None).await;
+    let engine = server.engine.acting_for(anna.id.clone());
+    let pick = ToolDefinition {
+        name: "pick".to_owned(),
+        source: "client".to_owned(),
+        tool: "pick".to_owned(),
+        title: None,
+        description: String::new(),
+        input_schema: json!({"type": "object"}),
+        annotations: None,
+        declared: Declared::default(),
+    };
+    for (thread, door) in [("c", "/v1/chat/completions"), ("r", "/v1/responses"), ("a", "/ag-ui")] {
+        let id = thread.parse().unwrap();
+        let overlay = SettingsOverlay {
+            approve: Some(ApproveMode::All),
+            client_tools: Some(vec![Arc::new(pick.clone())]),
+            ..SettingsOverlay::default()
+        };
+        let message = NewMessage { overlay, create: true, ..NewMessage::text("choose it") };
+        let turn = engine.send(&id, message).await.unwrap().turn_id;
+        engine.wait(&id, turn).await.unwrap();
+        let waiting = engine.waiting(&id).await.unwrap();
+        let call = format!("{}_{thread}", waiting[0].call);
+        let function = json!({"name": "pick", "arguments": "{}"});
+        let calls = json!([{"id": call, "type": "function", "function": function}]);
+        let said = json!({"role": "user", "content": "choose it", "id": "u"});
+        let body = match thread {
+            "c" => json!({"model": "test/scripted", "messages": [said, {"role": "assistant", "tool_calls": calls},
+                          {"role": "tool", "tool_call_id": call, "content": "blue"}]}),
+            "r" => json!({"model": "test/scripted", "conversation": "r",
+                          "input": [{"type": "function_call_output", "call_id": call, "output": "blue"}]}),
+            _ => {
+                json!({"threadId": "a", "runId": "r1", "messages": [said, {"role": "assistant", "id": "m", "toolCalls": calls},
+                        {"role": "tool", "id": "t", "toolCallId": call, "content": "blue"}], "tools": [], "context": []})
+            }
+        };
+        let refused = server.post(door, &chats, body.clone()).await;
+        assert_eq!(refused.code(), (403, "insufficient_scope".to_owned()), "{door}: {}", refused.body);
+        assert_eq!(engine.waiting(&id).await.unwrap(), waiting, "{door}");
+        let taken = server.post(door, &whole, body).await;
+        assert!(taken.status == StatusCode::OK && taken.body.contains("Done."), "{door}: {}", taken.body);
+    }
 }

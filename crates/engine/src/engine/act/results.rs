@@ -2,7 +2,7 @@
 
 use turnwright_core::{ContentBlock, Entry, Outcome, QuestionReason, ToolErrorKind, ToolResult, TurnId};
 
-use super::{Act, still_open};
+use super::{Act, Bounds, still_open};
 use crate::EngineError;
 use crate::inner::Inner;
 use crate::live::State;
@@ -19,8 +19,13 @@ pub struct ClientResult {
 }
 
 /// The results that are not there yet. Who brings one a second time is not told otherwise than the first time: whether it was
-/// stored may be what they did not hear.
-pub(super) fn results(inner: &Inner, state: &State, given: &[ClientResult]) -> Result<Act<TurnId>, EngineError> {
+/// stored may be what they did not hear. They say what the turn goes on with, so they are bounded as a message is that joins it.
+pub(super) fn results(
+    inner: &Inner,
+    state: &State,
+    given: &[ClientResult],
+    bounds: Bounds,
+) -> Result<Act<TurnId>, EngineError> {
     let newest = state.journal.turn();
     let mut entries = Vec::new();
     for result in given {
@@ -35,11 +40,16 @@ pub(super) fn results(inner: &Inner, state: &State, given: &[ClientResult]) -> R
         }
         entries.push(Entry::Result(self::result(result)));
     }
-    let Some(turn) = newest.map(turnwright_core::Turn::id) else {
+    let Some(newest) = newest else {
         return Err(EngineError::NoOpenTurn { why: "nothing was said yet".to_owned() });
     };
-    let side = if entries.is_empty() { Vec::new() } else { vec![still_open(inner, state, turn)] };
-    Ok(Act::of(entries, side, turn))
+    let turn = newest.id();
+    if entries.is_empty() {
+        return Ok(Act::of(entries, Vec::new(), turn));
+    }
+    let default = inner.defaults().approve;
+    bounds.hold_open(newest.settings().approve, default, state.overlay.approve.unwrap_or(default))?;
+    Ok(Act::of(entries, vec![still_open(inner, state, turn)], turn))
 }
 
 /// A client's result as it is stored.

@@ -23,6 +23,8 @@ pub(super) struct Call {
     pub(super) is_announced: bool,
     /// Whether the client knows that somebody is asked about it.
     pub(super) is_asked_about: bool,
+    /// After how many decisions somebody was asked about it last.
+    pub(super) asked: Option<u32>,
     /// Whether it has its result.
     pub(super) is_finished: bool,
     /// How often it was decided about.
@@ -39,8 +41,8 @@ impl UiFold {
         if self.call(id).is_none() {
             let name = name.to_owned();
             let (is_announced, is_asked_about, is_finished) = (false, false, false);
-            let (arguments, changed, decided) = (None, None, 0);
-            self.calls.push(Call { id, name, arguments, changed, is_announced, is_asked_about, is_finished, decided });
+            let (arguments, changed, asked, decided) = (None, None, None, 0);
+            self.calls.push(Call { id, name, arguments, changed, is_announced, is_asked_about, asked, is_finished, decided });
         }
         self.calls.iter_mut().rev().find(|call| call.id == id)
     }
@@ -48,8 +50,12 @@ impl UiFold {
     pub(super) fn input_started(&mut self, id: CallId, name: &str, out: &mut Vec<u8>) {
         self.close_block(out);
         self.step = Step::Streaming;
+        let is_told = !self.is_unheard;
         if let Some(call) = self.call_mut(id, name) {
-            call.is_announced = true;
+            call.is_announced = is_told;
+        }
+        if !is_told {
+            return;
         }
         self.chunks.input_start(out, id, name, definition(&self.offered, name));
     }
@@ -99,6 +105,9 @@ impl UiFold {
         let approval = self.approval(id);
         self.chunks.approval_request(out, approval, &Question { version: self.version, reason, is_automatic: false });
         self.asked_about(id);
+        if let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id) {
+            call.asked = Some(call.decided);
+        }
     }
 
     /// The question about a call that is open, or would come next.
@@ -142,8 +151,19 @@ impl UiFold {
     pub(super) fn tool_finished(&mut self, id: CallId, event: &Event, out: &mut Vec<u8>) {
         let Event::ToolFinished { outcome, is_error, content, structured_content, duration_ms, .. } = event else { return };
         self.announce(id, out);
+        let mut was_asked = false;
         if let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id) {
             call.is_finished = true;
+            was_asked = call.asked == Some(call.decided);
+        }
+        if was_asked && !matches!(*outcome, "denied" | "cancelled") && self.version >= UiVersion::V7 {
+            // Its client ran it, which nobody had to allow.
+            let approval = self.approval(id);
+            if !self.asked_about(id) {
+                let question = Question { version: self.version, reason: None, is_automatic: false };
+                self.chunks.approval_request(out, approval, &question);
+            }
+            self.chunks.approval_response(out, approval, true, (None, None));
         }
         let call = self.call(id);
         let tool = call.and_then(|call| definition(&self.offered, &call.name));

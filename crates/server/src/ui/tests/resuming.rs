@@ -51,7 +51,7 @@ fn long_turn() -> Vec<Vec<Event>> {
 }
 
 /// What a watcher who comes now is told first: all that is stored, then the message in flight.
-fn replayed(frames: &[Vec<Event>]) -> Vec<Event> {
+pub(super) fn replayed(frames: &[Vec<Event>]) -> Vec<Event> {
     let (mut stored, mut in_flight): (Vec<Event>, Vec<Event>) = (Vec::new(), Vec::new());
     for event in frames.iter().flatten() {
         match event {
@@ -249,6 +249,16 @@ fn a_client_before_7_is_told_what_must_be_known_of_a_lost_call() {
         notice.contains("data-notice") && notice.contains("weather__get_forecast: it was interrupted and may have happened")
     );
     assert!(asked.contains("tool-approval-request") && !asked.contains("reason"), "{asked}");
+}
+
+#[test]
+fn a_call_that_its_client_ran_is_no_question_any_more() {
+    let asked = Event::ToolApprovalRequested { call_id: call(2), approval_id: first(2), reason: "client_tool", rule: None };
+    let events = vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), asked, finished_tool(2, "success")];
+    let told = told(UiVersion::V7, Begin::Turn, [events]);
+    let [.., answered, output] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(answered, r#"{"type":"tool-approval-response","approvalId":"appr_2_0","approved":true}"#);
+    assert!(output.contains("tool-output-available"), "{output}");
 }
 
 #[test]
