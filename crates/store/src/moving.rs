@@ -64,11 +64,15 @@ pub const MOVING: &str = "moving";
 /// Moves everything `from` one database `to` another that is empty, or to which the same move broke off; then compares both.
 ///
 /// # Errors
-/// [`StoreError::Unusable`], where one of them is in use, the target has something else in it, or both are not the same at
+/// [`StoreError::Unusable`], where they are one, one of them is in use, the target has something else in it, or both are not the same at
 /// the end. Nothing is removed then, and the source is never changed.
 pub async fn move_all(from: &Location, to: &Location) -> Result<Moved, StoreError> {
     let (from, to) = (open(from, Use::Moves).await?, open(to, Use::Moves).await?);
     let moved = async {
+        if from.name() == to.name() {
+            let reason = format!("{} is both what is moved and where to; name another one to move to", from.name());
+            return Err(StoreError::Unusable { reason });
+        }
         for rows in [&from, &to] {
             if rows.is_in_use().await? {
                 let reason = format!("{} is in use; end every turnwright that has it open first", rows.name());

@@ -268,6 +268,9 @@ fn the_database_of_the_data_directory_is_in_use_also_where_it_is_named_as_a_file
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains(" is in use; end every turnwright that has it open first"), "{refused:?}");
     server.stop();
+    let refused = move_all(&place, file, file);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("turnwright.db` is both what is moved and where to"), "{refused:?}");
     assert_eq!(move_all(&place, file, to.to_str().unwrap()).code, Some(0));
 }
 

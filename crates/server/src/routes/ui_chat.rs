@@ -240,8 +240,9 @@ async fn regenerated(
 ) -> Result<TurnId, ApiError> {
     let again = {
         let (state, conversation, whole) = (state.clone(), conversation.clone(), whole.clone());
+        let key = repeatable(&whole, &format!("{conversation}/ui/regenerate"))?;
         async move {
-            let turn = regenerate(&state, &conversation, &whole.json()?, version).await?;
+            let turn = regenerate(&state, &conversation, (&whole.json()?, version), key).await?;
             Ok(api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() })
         }
     };
@@ -250,12 +251,12 @@ async fn regenerated(
 }
 
 /// Another answer: the last turn goes on that did not end well; else the question is asked again, and what came of it is
-/// hidden.
+/// hidden. Once for a key, also where the process died before it said so.
 async fn regenerate(
     state: &ServerState,
     conversation: &ConversationId,
-    request: &UiRequest<'_>,
-    version: UiVersion,
+    (request, version): (&UiRequest<'_>, UiVersion),
+    key: Option<(String, String)>,
 ) -> Result<TurnId, ApiError> {
     let mut overlay = settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?;
     let journal = state.engine().journal(conversation).await?;
@@ -268,11 +269,16 @@ async fn regenerate(
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
-        return Ok(state.engine().retry(conversation, overlay).await?);
+        return Ok(state.engine().retry_once(conversation, overlay, key).await?.turn_id);
     };
     overlay.model.get_or_insert_with(|| said.settings.model.clone());
-    let mut message =
-        NewMessage { content: said.content.clone(), overlay, replaces: Some(asked), ..NewMessage::text(String::new()) };
+    let mut message = NewMessage {
+        content: said.content.clone(),
+        overlay,
+        replaces: Some(asked),
+        idempotency: key,
+        ..NewMessage::text(String::new())
+    };
     deny_what_cannot_be_asked(&mut message, version);
     Ok(state.engine().send(conversation, message).await?.turn_id)
 }

@@ -97,6 +97,34 @@ async fn wherever_a_process_dies_a_turn_is_tried_again_once_for_a_key() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn wherever_a_process_dies_another_answer_is_made_once_for_a_key() {
+    let page = json!({"id": "c1", "trigger": "regenerate-message", "messageId": "turn_1", "messages": [
+        {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]},
+    ]});
+    for fuse in (1..=3).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
+        let store = Arc::new(MemoryStore::default());
+        let first = server_on(store.clone(), store.clone(), [Answer::whole([text("Hello.")])]);
+        first.post("/api/v1/conversations/c1/chat", json!({"content": "Hi"})).await;
+        first.engine.shutdown().await;
+
+        let doomed = Arc::new(store.doomed_process(fuse));
+        let doomed = server_on(doomed.clone(), doomed, [Answer::whole([text("Hello again.")])]);
+        doomed.engine.keep_resuming();
+        let _died = timeout(Duration::from_mins(5), keyed(&doomed, "/api/chat", &page)).await;
+        doomed.engine.shutdown().await;
+        let next = Arc::new(store.another_process());
+        let next = server_on(next.clone(), next, [Answer::whole([text("Hello again.")]), Answer::whole([text("And again.")])]);
+        next.engine.resume_open_turns().await.unwrap();
+        let again = keyed(&next, "/api/chat", &page).await;
+        assert_eq!(again.status, StatusCode::OK, "{fuse:?}: {}", again.body);
+        let said = |journal: &turnwright_core::Journal| {
+            journal.entries().iter().filter(|stored| matches!(&*stored.entry, Entry::User(_))).count()
+        };
+        assert_eq!(next.engine.look(&"c1".parse().unwrap(), said).await.unwrap(), 2, "{fuse:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_failed_since_nothing_could_be_stored_is_carried_out_when_it_comes_again_with_its_key() {
     let kept = Kept::default();
