@@ -27,25 +27,24 @@ impl Places {
     /// The database is looked at but never opened by hand: closing a second handle of this process would drop the locks
     /// that SQLite holds on it.
     pub(super) fn prepare(location: &Location) -> Result<Self, StoreError> {
-        let places = Self::of(location)?;
         if let Location::Directory(path) = location {
             create_folder(&absolute(path)?)?;
         }
+        let places = Self::of(location)?;
         places.check()?;
         Ok(places)
     }
 
     fn of(location: &Location) -> Result<Self, StoreError> {
-        let database = match location {
-            Location::Directory(path) => absolute(path)?.join(FILE_NAME),
-            Location::File(path) => absolute(path)?,
-        };
+        let database = absolute(&location.file())?;
         let locks = beside(&database, "locks");
         Ok(Self { database, locks })
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        check_folder(self.database.parent().unwrap_or_else(|| Path::new("/")), &self.database)?;
+        // SQLite follows a link, and what lies beside a database lies beside that to which it leads.
+        let file = if self.database.is_symlink() { resolved(&self.database) } else { self.database.clone() };
+        check_folder(file.parent().unwrap_or_else(|| Path::new("/")), &self.database)?;
         check_file(&self.database)
     }
 }
@@ -66,15 +65,42 @@ impl SqliteOptions {
 /// What the database of a data directory is called.
 const FILE_NAME: &str = "turnwright.db";
 
+impl Location {
+    /// The database's file, as it is called.
+    pub(super) fn file(&self) -> PathBuf {
+        match self {
+            Self::Directory(path) => path.join(FILE_NAME),
+            Self::File(path) => path.clone(),
+        }
+    }
+}
+
+/// How many links are followed, as the system does.
+const MOST_LINKS: usize = 40;
+
+/// The one path of a file, by whatever name it is called. Where it is not there yet, that at which it will be made: a link may lead
+/// to it already. Where there is no such folder, the name as it is: there is no database either.
+pub(super) fn resolved(file: &Path) -> PathBuf {
+    let mut file = file.to_owned();
+    for _ in 0..MOST_LINKS {
+        if let Ok(there) = std::fs::canonicalize(&file) {
+            return there;
+        }
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return file };
+        let Ok(folder) = std::fs::canonicalize(folder) else { return file };
+        match std::fs::read_link(folder.join(name)) {
+            // An absolute target takes the folder's place.
+            Ok(target) => file = folder.join(target),
+            Err(_no_link) => return folder.join(name),
+        }
+    }
+    file
+}
+
 /// Where something lies that belongs to this database and to no other: one is the same by whatever name it is opened, or those that
 /// have it open would take one another for dead. In a data directory that is `DIR/name`, else `FILE.name`.
 pub(super) fn beside(database: &Path, name: &str) -> PathBuf {
-    let resolved = std::fs::canonicalize(database).or_else(|_not_there_yet| {
-        let (folder, file) = (database.parent().unwrap_or(Path::new("/")), database.file_name().unwrap_or_default());
-        std::fs::canonicalize(folder).map(|folder| folder.join(file))
-    });
-    // Where there is no such folder there is no database either.
-    let database = resolved.unwrap_or_else(|_| database.to_owned());
+    let database = resolved(database);
     match database.parent() {
         Some(folder) if database.file_name().is_some_and(|file| file == FILE_NAME) => folder.join(name),
         Some(_) | None => with_suffix(&database, name),
@@ -143,7 +169,7 @@ pub(super) fn for_writing(
     options: &SqliteOptions,
     may_wait: &Arc<AtomicBool>,
 ) -> rusqlite::Result<Connection> {
-    create_private(database);
+    create_private(&resolved(database));
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = configured(Connection::open_with_flags(database, flags)?, options.lock_wait, may_wait.clone())?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;

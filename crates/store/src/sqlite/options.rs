@@ -43,11 +43,9 @@ impl SqliteOptions {
     }
 
     /// Where something lies that belongs to this database and to no other: `DIR/name` for that of a data directory, else `FILE.name`.
+    /// A link to a database counts as that to which it leads.
     pub fn beside(&self, name: &str) -> PathBuf {
-        match &self.location {
-            Location::Directory(path) => path.join(name),
-            Location::File(path) => super::open::beside(path, name),
-        }
+        super::open::beside(&self.location.file(), name)
     }
 
     fn at(location: Location) -> Self {
