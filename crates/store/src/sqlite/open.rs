@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use turnwright_engine::StoreError;
 
 use super::failure;
-use super::options::{Location, SqliteOptions, with_suffix};
+use super::options::{Location, Making, SqliteOptions, with_suffix};
 
 /// Where everything of one database lies, as absolute paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,11 +26,13 @@ impl Places {
     ///
     /// The database is looked at but never opened by hand: closing a second handle of this process would drop the locks
     /// that SQLite holds on it.
-    pub(super) fn prepare(location: &Location) -> Result<Self, StoreError> {
-        if let Location::Directory(path) = location {
+    pub(super) fn prepare(options: &SqliteOptions) -> Result<Self, StoreError> {
+        if options.making == Making::Refused {
+            must_be_there(&absolute(&options.location.file())?)?;
+        } else if let Location::Directory(path) = &options.location {
             create_folder(&absolute(path)?)?;
         }
-        let places = Self::of(location)?;
+        let places = Self::of(&options.location)?;
         places.check()?;
         Ok(places)
     }
@@ -136,6 +138,17 @@ pub(super) fn check_folder(folder: &Path, database: &Path) -> Result<(), StoreEr
     }
 }
 
+/// SQLite takes a file with nothing in it for a database in which there is nothing yet.
+fn must_be_there(database: &Path) -> Result<(), StoreError> {
+    match std::fs::metadata(database) {
+        Ok(found) if found.len() > 0 => Ok(()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failure::of_file(database, "looked at", &error)),
+        Ok(_) | Err(_) => Err(StoreError::Unusable {
+            reason: format!("there is no database `{}`; name one that is there", database.display()),
+        }),
+    }
+}
+
 /// In bytes: one page of the smallest size.
 const SMALLEST_DATABASE: u64 = 512;
 
@@ -169,8 +182,11 @@ pub(super) fn for_writing(
     options: &SqliteOptions,
     may_wait: &Arc<AtomicBool>,
 ) -> rusqlite::Result<Connection> {
-    create_private(&resolved(database));
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if options.making == Making::Made {
+        create_private(&resolved(database));
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
     let connection = configured(Connection::open_with_flags(database, flags)?, options.lock_wait, may_wait.clone())?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // What is deleted is overwritten, not only forgotten.

@@ -19,6 +19,17 @@ pub struct SqliteOptions {
     pub(super) location: Location,
     pub(super) durability: Durability,
     pub(super) lock_wait: Duration,
+    pub(super) making: Making,
+}
+
+/// What is done where there is no database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Making {
+    /// It is made.
+    #[default]
+    Made,
+    /// That is an error, and nothing is made.
+    Refused,
 }
 
 /// Where the database lies.
@@ -49,7 +60,13 @@ impl SqliteOptions {
     }
 
     fn at(location: Location) -> Self {
-        Self { location, durability: Durability::default(), lock_wait: Duration::from_secs(5) }
+        Self { location, durability: Durability::default(), lock_wait: Duration::from_secs(5), making: Making::default() }
+    }
+
+    /// Opens what is there, and makes nothing where there is no database.
+    pub(crate) fn that_is_there(mut self) -> Self {
+        self.making = Making::Refused;
+        self
     }
 
     /// What an acknowledged append survives; [`Durability::Process`] by default.
