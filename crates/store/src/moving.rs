@@ -109,11 +109,16 @@ pub async fn move_all(from: &Location, to: &Location) -> Result<Moved, StoreErro
 /// once it is whole, `FILE.part` before.
 ///
 /// # Errors
-/// Where the file is there, and as [`move_all`].
+/// Where the file is there, where the database or something else that was not made here has the name under which it is written,
+/// and as [`move_all`].
 pub async fn backup(from: &Location, file: &std::path::Path) -> Result<Moved, StoreError> {
+    let source = match from {
+        Location::Sqlite(options) => Some(options.path()?),
+        Location::Postgres(_) => None,
+    };
     let from = open(&from.that_is_there(), Use::Reads).await?;
     let begun = async {
-        let part = Part::begin(file)?;
+        let part = Part::begin(file, source.as_deref())?;
         let to = open(&Location::Sqlite(part.options()), Use::Moves).await?;
         Ok((part, to))
     };

@@ -401,6 +401,7 @@ async fn a_backup_has_its_name_once_it_is_whole_and_takes_the_place_of_one_that_
     std::fs::write(path("backup.db.part-wal"), "the rest").unwrap();
     std::fs::create_dir(path("backup.db.part.locks")).unwrap();
     std::fs::write(path("backup.db.part.locks").join(format!("{}.lock", "0a".repeat(16))), "").unwrap();
+    std::fs::write(path("backup.db.part.locks").join("made-as-part"), "").unwrap();
     turnwright_store::backup(&first, &path("backup.db")).await.unwrap();
     let mode = std::fs::metadata(path("backup.db")).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
@@ -410,6 +411,7 @@ async fn a_backup_has_its_name_once_it_is_whole_and_takes_the_place_of_one_that_
 
     // While one is written the same is not begun a second time, and nothing has its name.
     let at_work = SqliteStore::open(&SqliteOptions::at_file(path("second.db.part"))).unwrap();
+    std::fs::write(path("second.db.part.locks").join("made-as-part"), "").unwrap();
     let refused = turnwright_store::backup(&first, &path("second.db")).await.unwrap_err().to_string();
     assert!(refused.contains("another process writes"), "{refused}");
     assert!(path("second.db.part").exists() && !path("second.db").exists());

@@ -71,3 +71,58 @@ async fn what_is_read_has_to_be_there_and_nothing_is_made_of_it() {
     assert_eq!((names(folder.path()), names(&path("data"))), (before, Vec::new()));
     assert_eq!(std::fs::metadata(path("empty.db")).unwrap().len(), 0);
 }
+
+#[tokio::test]
+async fn a_backup_never_takes_the_place_of_what_it_is_made_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    made(path("old.db.part")).await;
+    symlink(path("old.db.part"), path("other.db")).unwrap();
+    symlink(path("old.db.part"), path("second.db.part")).unwrap();
+    for (source, file) in [("old.db.part", "old.db"), ("other.db", "old.db"), ("old.db.part", "second.db")] {
+        let refused = backup(&at(path(source)), &path(file)).await.unwrap_err().to_string();
+
+        let (part, file) = (path(&format!("{file}.part")), path(file));
+        let expected =
+            format!("`{}` is what is read, and `{}` would be written under that name", part.display(), file.display());
+        assert!(refused.starts_with(&expected), "{refused}");
+        assert!(!file.exists() && part.is_symlink() == (file == path("second.db")));
+        assert!(is_whole(&path("old.db.part")).await);
+    }
+    let refused = backup(&at(path("other.db")), &path("old.db.part")).await.unwrap_err().to_string();
+    assert!(refused.ends_with("is there already; name a file that is not"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_no_backup_left_under_its_names_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let source = made(path("first.db")).await;
+    made(path("own.part")).await;
+    std::fs::write(path("mine.part"), "mine").unwrap();
+    std::fs::write(path("log.part-wal"), "mine").unwrap();
+    symlink(path("mine.part"), path("link.part")).unwrap();
+    symlink(path("nowhere.db"), path("dangling")).unwrap();
+    let before = names(folder.path());
+    for (file, found) in [("own", "own.part"), ("mine", "mine.part"), ("log", "log.part-wal"), ("link", "link.part")] {
+        let refused = backup(&at(&source), &path(file)).await.unwrap_err().to_string();
+
+        let (found, file) = (path(found), path(file));
+        let expected = format!(
+            "`{}` is in the way: `{}` would be written under that name; move it away or name another file",
+            found.display(),
+            file.display()
+        );
+        assert_eq!(refused, expected);
+    }
+    let refused = backup(&at(&source), &path("dangling")).await.unwrap_err().to_string();
+    assert!(refused.ends_with("is there already; name a file that is not"), "{refused}");
+    assert_eq!(names(folder.path()), before);
+    assert_eq!(std::fs::read_to_string(path("mine.part")).unwrap(), "mine");
+    assert!(is_whole(&path("own.part")).await && path("link.part").is_symlink());
+
+    // What is not in the way any more hinders nobody.
+    std::fs::remove_file(path("mine.part")).unwrap();
+    backup(&at(&source), &path("mine")).await.unwrap();
+    assert!(is_whole(&path("mine")).await && !path("mine.part.locks").exists());
+}

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use turnwright_engine::StoreError;
+
 /// What an acknowledged append survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
@@ -67,6 +69,11 @@ impl SqliteOptions {
     pub(crate) fn that_is_there(mut self) -> Self {
         self.making = Making::Refused;
         self
+    }
+
+    /// The one path of the database, by whatever name it is called here; also where it is not there yet.
+    pub(crate) fn path(&self) -> Result<PathBuf, StoreError> {
+        Ok(super::open::resolved(&super::open::absolute(&self.location.file())?))
     }
 
     /// What an acknowledged append survives; [`Durability::Process`] by default.
