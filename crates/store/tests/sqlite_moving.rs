@@ -1,6 +1,7 @@
 //! Databases that are moved, backed up and looked at: which may be read, and what is left as it is.
 
-#![cfg(all(test, unix))]
+#![cfg(test)]
+#![cfg(unix)]
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -125,4 +126,29 @@ async fn what_no_backup_left_under_its_names_is_left_as_it_is() {
     std::fs::remove_file(path("mine.part")).unwrap();
     backup(&at(&source), &path("mine")).await.unwrap();
     assert!(is_whole(&path("mine")).await && !path("mine.part.locks").exists());
+}
+
+#[tokio::test]
+async fn a_move_that_broke_off_goes_on_by_whatever_name_its_source_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let source = made(path("src.db")).await;
+    symlink(&source, path("alias.db")).unwrap();
+    std::fs::create_dir(path("x")).unwrap();
+    for (number, other) in ["alias.db", "x/../src.db"].into_iter().enumerate() {
+        let target = path(&format!("to{number}.db"));
+        SqliteStore::open(&SqliteOptions::at_file(&target)).unwrap().close().await;
+        let change = |sql: &str| Connection::open(&target).unwrap().execute_batch(sql).unwrap();
+        change("CREATE TRIGGER full BEFORE INSERT ON entry BEGIN SELECT RAISE(ABORT, 'full'); END");
+        move_all(&at(&source), &at(&target)).await.unwrap_err();
+        change("DROP TRIGGER full");
+
+        let moved = move_all(&at(path(other)), &at(&target)).await.unwrap();
+
+        assert!(moved.rows.contains(&("entry", 1)), "{moved:?}");
+        let same = move_all(&at(&source), &at(path(other))).await.unwrap_err().to_string();
+        let expected =
+            format!("the database `{}` is both what is moved and where to; name another one to move to", source.display());
+        assert_eq!(same, expected);
+    }
 }
