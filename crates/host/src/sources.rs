@@ -266,8 +266,7 @@ fn add_built_ins(
         let mark = sources.marked(ledger, &loaded.data_dir)?;
         let mut config = CommandConfig::new(roots, variables(environment, &tools.command.env, &mark));
         config.shell = tools.command.shell.clone().map_or(config.shell, PathBuf::from);
-        config.default_timeout = tools.command.timeout_ms.map_or(config.default_timeout, Duration::from_millis);
-        config.max_timeout = tools.command.max_timeout_ms.map_or(config.max_timeout, Duration::from_millis);
+        (config.default_timeout, config.max_timeout) = (tools.command.usual(), tools.command.longest());
         let most = tools.command.max_output_bytes.and_then(|most| usize::try_from(most).ok());
         config.max_output_bytes = most.unwrap_or(config.max_output_bytes);
         let background = &mut config.background;

@@ -194,6 +194,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.apps(&mut problems);
     meaning.notify(&mut problems);
     meaning.nats(&mut problems);
+    meaning.command(&mut problems);
     meaning.web(&mut problems);
     meaning.apis(&mut problems);
     meaning.loops(&mut problems);

@@ -163,6 +163,18 @@ impl Meaning<'_> {
         }
     }
 
+    /// A command may take the time that it is given.
+    pub(crate) fn command(self, problems: &mut Vec<Problem>) {
+        let Some((given, longest)) = self.config.tools.command.is_above_longest() else { return };
+        let keys = ["tools", "command", "timeout_ms"];
+        let text = format!(
+            "`{}` is {given}, above the {longest} of `tools.command.max_timeout_ms`, so that no command would run; it must be at most \
+             that",
+            KeyPath::of(keys)
+        );
+        problems.push(Problem::new(place_of(self.root, keys), text));
+    }
+
     /// Whoever searches the web can be asked.
     pub(crate) fn web(self, problems: &mut Vec<Problem>) {
         let Some(search) = self.config.tools.web.search.as_ref().filter(|search| search.enabled) else { return };
