@@ -131,7 +131,8 @@ pub(crate) fn sources(
         sources.built_in.push(resources);
     }
     let origin = loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
-    for (name, server) in &loaded.config.mcp.servers {
+    let left_out = |name: &str| loaded.left_out.contains_key(name);
+    for (name, server) in loaded.config.mcp.servers.iter().filter(|(name, _)| !left_out(name)) {
         sources.add_server(name, server_config(name, server), origin.clone());
     }
     for (name, why) in &loaded.left_out {

@@ -201,6 +201,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.embeddings(&endpoints, &mut problems);
     meaning.profiles(&mut problems);
     meaning.servers(&mut problems, &mut warnings);
+    meaning.names(&mut warnings, &mut left_out);
     // What is not right by itself would be told twice.
     if problems.is_empty() {
         meaning.budgets(&mut problems);

@@ -6,7 +6,7 @@ use super::{environment, file, load_text, load_with};
 
 /// Each row: what is written, and all that is said about it.
 #[track_caller]
-fn says(text: &str, expected: &[&str]) {
+pub(crate) fn says(text: &str, expected: &[&str]) {
     let told = match load_text(text) {
         Ok(loaded) => panic!("it loads: {:?}", loaded.config),
         Err(problems) => problems.to_string(),
