@@ -1,8 +1,8 @@
-use turnwright_host::config::{Overrides, open};
+use turnwright_host::config::{Overrides, load, open};
 use turnwright_host::environment::Environment;
 
 use super::messages::says;
-use super::{environment, load_text};
+use super::{environment, file, load_text};
 
 #[test]
 fn a_server_with_the_name_of_built_in_tools_is_told_before_it_is_missed() {
@@ -90,4 +90,20 @@ fn the_files_for_other_servers_are_read_before_those_are_called() {
     assert!(told(&format!("{url}ca_file = \"no.pem\"")).contains("`nats.ca_file` is `"));
     assert_eq!(told(&format!("{url}credentials = \"creds\"")), "");
     assert_eq!(told("ca_file = \"none.pem\""), "");
+}
+
+#[test]
+fn an_address_of_a_database_that_is_none_is_told_without_what_it_holds() {
+    let right =
+        "it must be `postgres://USER:PASSWORD@HOST/DATABASE`, or for a file of such a name its path, as in `./postgres:x`";
+    for address in ["postgres:/u:SECRET@h/d", "postgresql:u:SECRET@h/d", "POSTGRES://u:SECRET@h/d", "postgres:x"] {
+        let expected = format!("turnwright.toml:2: `storage.database` is a value that is not shown; {right}");
+        says(&format!("[storage]\ndatabase = \"{address}\""), &[&expected]);
+    }
+    assert!(load_text("[storage]\ndatabase = \"./postgres:x\"").is_ok());
+    let empty = "`storage.database` is empty; it must be a database URL or file, such as `postgres://user@host/name`";
+    says("[storage]\ndatabase = \"\"", &[&format!("turnwright.toml:2: {empty}")]);
+    let by_flag = Overrides { database: Some(String::new()), ..Overrides::default() };
+    let told = load(Some(&file("")), &environment(), &by_flag).unwrap_err().to_string();
+    assert_eq!(told, format!("--database: {empty}"));
 }
