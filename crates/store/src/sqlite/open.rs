@@ -141,7 +141,7 @@ pub(super) fn check_folder(folder: &Path, database: &Path) -> Result<(), StoreEr
 /// SQLite takes a file with nothing in it for a database in which there is nothing yet.
 fn must_be_there(database: &Path) -> Result<(), StoreError> {
     match std::fs::metadata(database) {
-        Ok(found) if found.len() > 0 => Ok(()),
+        Ok(found) if !found.is_file() || found.len() > 0 => Ok(()),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failure::of_file(database, "looked at", &error)),
         Ok(_) | Err(_) => Err(StoreError::Unusable {
             reason: format!("there is no database `{}`; name one that is there", database.display()),
