@@ -386,8 +386,8 @@ fn read_file(path: &Path) -> Result<Import, String> {
     read.map_err(|reason| format!("{} cannot be used: {reason}", path.display()))
 }
 
-/// Why another program's file cannot be used, or servers of it. Starts nothing.
-pub(crate) fn unusable(path: &Path, environment: &Environment) -> Vec<String> {
+/// Why another program's file cannot be used, or servers of it, where others have these names. Starts nothing.
+pub(crate) fn unusable(path: &Path, environment: &Environment, taken: &[&str]) -> Vec<String> {
     let import = match read_file(path) {
         Ok(import) => import,
         Err(reason) => return vec![reason],
@@ -396,6 +396,9 @@ pub(crate) fn unusable(path: &Path, environment: &Environment) -> Vec<String> {
     let left_out = import.left_out.iter().map(|why| format!("{origin}: {why}"));
     let servers = import.servers.into_iter().filter_map(|server| {
         let name = server.name.clone();
+        if taken.contains(&name.as_str()) {
+            return Some(format!("{origin}: the name `{name}` is taken; this server is left out"));
+        }
         let why = imported(server, path, environment).err()?;
         Some(format!("{origin}: MCP server `{name}` is left out: {why}"))
     });

@@ -89,7 +89,7 @@ impl Config {
         self.max_steps.or(self.settings.max_steps).unwrap_or(TurnSettings::DEFAULT_MAX_STEPS)
     }
 
-    /// The names of the built-in sources that are offered beside the HTTP APIs.
+    /// The names of built-in sources that no MCP server can have, beside those of the HTTP APIs.
     pub(crate) fn built_in_sources(&self) -> Vec<&'static str> {
         let tools = &self.tools;
         let sources = [
@@ -98,7 +98,6 @@ impl Config {
             ("web", tools.web.working().is_some()),
             ("artifact", tools.artifact.enabled),
             ("executable", tools.executable.values().any(|tool| tool.enabled)),
-            ("memory", self.memory.enabled),
             ("resources", true),
         ];
         sources.into_iter().filter(|(_, is_offered)| *is_offered).map(|(name, _)| name).collect()
