@@ -284,7 +284,7 @@ fn a_server_that_is_switched_off_misses_no_variable() {
 #[test]
 fn the_default_file_of_mcp_servers_lies_beside_the_configuration_or_in_the_working_directory() {
     let optional = |path: &str| McpFile { path: path.into(), is_required: false };
-    let elsewhere = turnwright_host::config::ConfigFile { path: "/etc/tw/turnwright.toml".into(), text: String::new() };
+    let elsewhere = ConfigFile { path: "/etc/tw/turnwright.toml".into(), text: String::new() };
     let loaded = load(Some(&elsewhere), &environment(), &Overrides::default()).unwrap();
     assert_eq!(loaded.mcp_files, [optional("/etc/tw/config/mcp-servers.json"), optional("/work-dir/config/mcp-servers.json")]);
     assert_eq!(load_text("").unwrap().mcp_files, [optional("/work-dir/config/mcp-servers.json")]);
