@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use turnwright_core::{
-    CallId, ContentBlock, ConversationId, Entry, Journal, QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
+    CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
 };
 use turnwright_engine::{ClientResult, EngineError, NewMessage, OnWaiting, SettingsOverlay, StoreError, WatchFrom};
 
@@ -191,13 +191,17 @@ async fn comes_back(state: &ServerState, conversation: &ConversationId, input: &
         return Ok(None);
     }
     let history = History::of(input.items()?);
-    let says_nothing = history.users().is_empty();
+    let said = text_of(&history.users());
+    let (says_nothing, is_alone) = (history.users().is_empty(), history.before.is_empty());
     let (spoken, results) = (input.spoken()?, input.results()?);
     let look = |journal: &Journal| {
         // While that is answered, what was said last is not said a second time.
         let is_lost = || journal.open_turn().is_some_and(|turn| !turn.is_parked()) && says_again(journal, &spoken, &results);
-        let is_silent = (says_nothing && ran_here(journal, results.iter().map(String::as_str))) || is_lost();
-        let is_back = is_silent || (results.is_empty() && !interrupts(conversation, journal).is_empty());
+        let is_asked = results.is_empty() && !interrupts(conversation, journal).is_empty();
+        // A message that the page has alone says nothing of its place.
+        let is_repeated = is_asked && is_alone && is_said_last(journal, &said);
+        let is_silent = is_repeated || (says_nothing && ran_here(journal, results.iter().map(String::as_str))) || is_lost();
+        let is_back = is_silent || is_asked;
         if is_back { (is_silent, back(conversation, journal, &spoken)) } else { (false, None) }
     };
     match state.engine().look(conversation, look).await {
@@ -345,17 +349,36 @@ fn given(conversation: &ConversationId, journal: &Journal, history: &History) ->
 }
 
 /// Whether a person said something beside their answers. A page that knows nothing of what was asked has their last message at the
-/// end, which was said before.
+/// end, which was said before: it has its name, or, where it has none, its words and no answer before it.
 async fn says_more(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<bool, ApiError> {
-    let said = text_of(&History::of(input.items()?).users());
-    let is_new = |journal: &Journal| {
+    let history = History::of(input.items()?);
+    let said = text_of(&history.users());
+    if said.is_empty() {
+        return Ok(false);
+    }
+    let (spoken, results) = (input.spoken()?, input.results()?);
+    let named = named(state, conversation, input).await?;
+    let known = match &named {
+        Some((named, _)) => named.message(state.engine()).await?,
+        None => None,
+    };
+    let look = |journal: &Journal| {
         let newest = journal.entries().iter().rev().find_map(|stored| match &*stored.entry {
-            Entry::User(message) => Some(text_of(&message.content)),
+            Entry::User(message) => Some((MessageId(stored.seq), text_of(&message.content))),
             _ => None,
         });
-        newest.is_none_or(|newest| newest != said) && !is_said_last(journal, &said)
+        let Some((newest, words)) = newest else { return true };
+        let is_last = words == said || is_said_last(journal, &said);
+        match &named {
+            Some((_, spoken)) => {
+                let is_it = |message| says(journal, message, &spoken.content) || says(journal, message, spoken.last());
+                !(known.is_some_and(is_it) || (is_last && spoken.id == newest.to_string()))
+            }
+            None if history.before.is_empty() => !is_last,
+            None => !is_last || !says_again(journal, &spoken, &results),
+        }
     };
-    Ok(!said.is_empty() && state.engine().look(conversation, is_new).await?)
+    Ok(state.engine().look(conversation, look).await?)
 }
 
 /// Stores what the page says, or what its tools gave.

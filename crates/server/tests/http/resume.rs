@@ -139,3 +139,30 @@ async fn the_same_answers_of_ag_ui_at_one_moment_are_one() {
         assert_eq!((server.said().await.len(), server.source.effects().len()), (messages.as_array().unwrap().len(), 1));
     }
 }
+
+#[tokio::test]
+async fn words_beside_an_answer_that_repeat_what_was_said_last_are_new_where_the_page_has_both() {
+    let has_calls = json!({"id": "msg_4", "role": "assistant", "content": "",
+        "toolCalls": [{"id": "call_4_0_c1", "type": "function", "function": {"name": "lab__touch", "arguments": "{}"}}]});
+    let nameless = json!({"role": "user", "content": "Touch!"});
+    let named = |id: &str| json!({"id": id, "role": "user", "content": "Touch!"});
+    for (page, is_new) in [
+        (json!([named("Touch!"), has_calls, named("u2")]), true),
+        (json!([named("Touch!"), named("u2")]), true),
+        (json!([nameless, has_calls, nameless]), true),
+        (json!([named("u2")]), true),
+        (json!([named("Touch!")]), false),
+        (json!([nameless]), false),
+        (json!([named("msg_1")]), false),
+    ] {
+        let server = touching(1);
+        let asked = asked(&server.run(body("r1", &said("Touch!"))).await);
+        let answers = json!([approves(&asked[0])]);
+        // Also where another run says the same again.
+        for run in ["r2", "r3"] {
+            let told = server.run(resumes(run, &page, &answers)).await;
+            assert_eq!(told.last().unwrap()["outcome"]["type"], "success", "{page}: {told:?}");
+            assert_eq!(server.said().await.len(), if is_new { 2 } else { 1 }, "{page}");
+        }
+    }
+}
