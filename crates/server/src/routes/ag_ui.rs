@@ -391,6 +391,12 @@ async fn say(
 ) -> Result<Part, ApiError> {
     let overlay = overlay(state, conversation, input).await?;
     let history = History::of(input.items()?);
+    if let Some((at, call)) = history.lone.as_ref().filter(|_| history.users().is_empty())
+        && let Err(EngineError::NotFound { .. }) = state.engine().look(conversation, |_| ()).await
+    {
+        let what = format!("`messages[{at}]` is the result of the call `{call}`, which no answer before it holds");
+        return Err(ApiError::invalid(what));
+    }
     let known_as = said_as(state, conversation, input).await?.map(|name| SaidAs { name, after: said_last });
     let conversation = Some(conversation.clone());
     let ask = Ask { conversation, previous: None, history, overlay, idempotency, known_as, again: None };

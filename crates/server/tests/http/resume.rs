@@ -166,3 +166,13 @@ async fn words_beside_an_answer_that_repeat_what_was_said_last_are_new_where_the
         }
     }
 }
+
+#[tokio::test]
+async fn a_result_in_a_new_thread_whose_call_is_not_there_is_refused_by_its_name() {
+    let server = touching(0);
+    let result = json!([{"id": "t", "role": "tool", "toolCallId": "call_9_0_zz", "content": "x"}]);
+    let refused = server.post("/ag-ui", body("r1", &result)).await;
+    assert_eq!(refused.problem().0, 422);
+    let detail = refused.json()["detail"].clone();
+    assert_eq!(detail, "`messages[0]` is the result of the call `call_9_0_zz`, which no answer before it holds");
+}
