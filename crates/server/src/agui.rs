@@ -3,6 +3,7 @@
 //! A run is the part of a turn that one request is about, as an answer of OpenAI's APIs is. It ends to ask: with interrupts where
 //! the turn waits for people, with pending calls where it waits for tools of the page. Not here: routes, and turns.
 
+pub(crate) mod answers;
 pub(crate) mod back;
 pub(crate) mod fold;
 pub(crate) mod input;

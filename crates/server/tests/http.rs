@@ -37,6 +37,8 @@ mod named;
 mod operating;
 #[path = "http/pages.rs"]
 mod pages;
+#[path = "http/resume.rs"]
+mod resume;
 #[path = "http/stale.rs"]
 mod stale;
 #[path = "http/use_chat.rs"]

@@ -23,7 +23,8 @@ fn schema() -> Value {
         "name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "default": 30}}, "required": ["name"]})
 }
 
-/// A server whose model asks for one tool: `fill` ends to ask for a form and an address, `hold` asks for a form over its connection.
+/// A server whose model calls these tools, joined by `+`: `fill` ends to ask for a form and an address, `hold` asks for a form over its
+/// connection, `pack` waits to be allowed.
 fn server(tool: &str) -> (Router, Engine) {
     let form = || Elicitation { key: "who".into(), message: "Who?".into(), wants: Wants::Form { schema: schema() } };
     let address = || Elicitation {
@@ -51,15 +52,22 @@ fn server(tool: &str) -> (Router, Engine) {
             Some(resume) => ToolReply::Done(ToolOutput::text(resume.answers.first().unwrap().answer.action.as_str())),
         })
     });
-    let calls = Answer::whole([call(0, &format!("shop__{tool}"), "{}")]);
+    let pack = ScriptedTool::echo("pack")
+        .schema(json!({"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}));
+    let called = tool.split('+').zip(0..).map(|(tool, at)| {
+        let arguments = if tool == "pack" { r#"{"count":1}"# } else { "{}" };
+        call(at, &format!("shop__{tool}"), arguments)
+    });
+    let calls = Answer::whole(called.collect::<Vec<_>>());
     // The tools run without being asked about; what they want of models is for people to allow.
-    let rule = RuleText { tool: "shop__*".to_owned(), when: BTreeMap::new(), action: Action::Allow };
+    let rule = |tool: &str, action| RuleText { tool: tool.to_owned(), when: BTreeMap::new(), action };
+    let rules = vec![rule("shop__*", Action::Allow), rule("shop__pack", Action::Ask)];
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::new([calls, Answer::whole([text("Done.")])]))),
-        sources: vec![Arc::new(ScriptedSource::new("shop", [fill, hold, ponder])) as Arc<dyn ToolSource>],
+        sources: vec![Arc::new(ScriptedSource::new("shop", [fill, hold, ponder, pack])) as Arc<dyn ToolSource>],
         store: Arc::new(MemoryStore::default()),
         clock: Arc::new(ManualClock::at(1_736_622_000_000)),
-        policy: Policy::new(vec![rule]).unwrap(),
+        policy: Policy::new(rules).unwrap(),
         defaults: TurnSettings { approve: ApproveMode::Ask, ..TurnSettings::new(ModelRef::new("test", "scripted")) },
     });
     (router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() })), engine)
@@ -195,7 +203,10 @@ async fn run(router: &Router, resume: &Value) -> Vec<Value> {
 
 /// Status and text of the answer to a run with this idempotency key.
 async fn run_as(router: &Router, resume: &Value, key: Option<&str>) -> (u16, String) {
-    let messages = json!([{"id": "u1", "role": "user", "content": "go"}]);
+    run_saying(router, &json!([{"id": "u1", "role": "user", "content": "go"}]), resume, key).await
+}
+
+async fn run_saying(router: &Router, messages: &Value, resume: &Value, key: Option<&str>) -> (u16, String) {
     let body = json!({"threadId": "c1", "runId": "r1", "messages": messages, "tools": [], "context": [], "resume": resume});
     let request = Request::builder().method(Method::POST).uri("/ag-ui").header("host", "127.0.0.1:8700");
     let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
@@ -264,6 +275,34 @@ async fn a_page_of_ag_ui_answers_what_a_tool_asks_all_at_once() {
 }
 
 #[tokio::test]
+async fn answers_of_a_page_of_which_one_does_not_fit_are_none() {
+    let (router, _engine) = server("fill+pack");
+    assert!(run(&router, &json!([])).await.last().unwrap().pointer("/outcome/interrupts/2").is_some());
+    let waiting = get(&router, "/api/v1/conversations/c1/calls").await;
+    assert_eq!(waiting.get("data").and_then(Value::as_array).map(Vec::len), Some(3));
+    let answers = |name: &str, payload: Value| {
+        json!([{"interruptId": "question_4_0_0_c1", "status": "resolved", "payload": {"name": name}},
+               {"interruptId": "question_4_0_1_c1", "status": "cancelled"},
+               {"interruptId": "mcpr_4_1_c1", "status": "resolved", "payload": payload}])
+    };
+    let mut misfilled = answers("Ada", json!({"approved": true}));
+    *misfilled.pointer_mut("/0/payload").unwrap() = json!({"age": -1});
+    for wrong in [misfilled, answers("Ada", json!({"approved": true, "editedArgs": {"count": "two"}}))] {
+        let refused = run(&router, &wrong).await;
+        assert_eq!(refused.last().unwrap().get("type"), Some(&json!("RUN_ERROR")), "{wrong}");
+        assert_eq!(get(&router, "/api/v1/conversations/c1/calls").await, waiting, "{wrong}");
+    }
+    let right = answers("Zoe", json!({"approved": true}));
+    let resumed = run(&router, &right).await;
+    assert_eq!(resumed.last().unwrap().pointer("/outcome/type"), Some(&json!("success")), "{resumed:?}");
+    assert!(resumed.iter().any(|event| event.to_string().contains("Zoe")), "{resumed:?}");
+    let other = run(&router, &answers("Ann", json!({"approved": true}))).await;
+    let told = other.first().unwrap().get("message").and_then(Value::as_str).unwrap_or_default();
+    assert!(told.contains("`question_4_0_0_c1` was answered otherwise before"), "{other:?}");
+    assert_eq!(run(&router, &right).await, resumed, "the same answers again change nothing");
+}
+
+#[tokio::test]
 async fn a_page_of_ag_ui_is_shown_what_a_model_is_to_be_asked() {
     let (router, _engine) = server("ponder");
     let expected = json!([{
@@ -300,6 +339,21 @@ async fn a_page_of_ag_ui_answers_what_a_tool_asks_over_a_connection_that_it_hold
     assert_eq!(result, Some("[\"accept\",{\"name\":\"Ada\",\"age\":30}]"));
     assert_eq!(resumed.last().unwrap().pointer("/outcome/type"), Some(&json!("success")));
     assert_eq!(run(&router, &answers).await, resumed, "the same answers again change nothing");
+}
+
+#[tokio::test]
+async fn what_a_page_says_beside_its_answer_over_a_held_connection_is_said_and_declines_nothing() {
+    let (router, _engine) = server("hold");
+    assert!(run(&router, &json!([])).await.last().unwrap().pointer("/outcome/interrupts").is_some());
+    let answers = json!([{"interruptId": "question_4_0_0_c1", "status": "resolved", "payload": {"name": "Ada"}}]);
+    let messages = ["go", "and more"].map(|text| json!({"id": text, "role": "user", "content": text}));
+    let (_, told) = run_saying(&router, &json!(messages), &answers, None).await;
+    assert!(told.contains("Ada") && told.contains(r#""type":"success""#), "{told}");
+    let said = get(&router, "/api/v1/conversations/c1/messages").await;
+    let people =
+        said.get("data").and_then(Value::as_array).unwrap().iter().filter(|one| one.get("role") == Some(&json!("user")));
+    let people: Vec<&Value> = people.filter_map(|one| one.get("content")).collect();
+    assert_eq!(people, ["go", "and more"]);
 }
 
 /// The name of a response, its status and its items.

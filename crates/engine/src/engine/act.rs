@@ -21,6 +21,7 @@ use crate::rules::is_rule;
 use crate::{Append, EngineError, Fact, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
 
 mod answer;
+mod answers;
 mod decision;
 mod message;
 mod overdue;
@@ -30,6 +31,7 @@ mod say;
 mod title;
 
 use answer::answer;
+pub use answers::Answers;
 use decision::decisions;
 pub use decision::{About, Decided};
 use message::Kept;
@@ -53,6 +55,9 @@ pub struct Choice {
     /// Why, for the model.
     pub reason: Option<String>,
 }
+
+/// A message, and what is answered beside it.
+type Saying<'a> = (&'a NewMessage, &'a Answers);
 
 /// What one act appends.
 pub(super) struct Act<T> {
@@ -89,6 +94,10 @@ impl Engine {
     /// of the installation or of the conversation, or what waits would be declined or is decided, and no person asks. Nothing is
     /// stored then.
     pub async fn send(&self, id: &ConversationId, message: NewMessage) -> Result<Sent, EngineError> {
+        self.send_with(id, message, Answers::default()).await
+    }
+
+    async fn send_with(&self, id: &ConversationId, message: NewMessage, answers: Answers) -> Result<Sent, EngineError> {
         if is_blank(&message.content) {
             return Err(EngineError::Invalid { what: "the message is empty; say something".to_owned() });
         }
@@ -113,11 +122,11 @@ impl Engine {
         }
         let (engine, id) = (self.clone(), id.clone());
         let send = async move {
-            let bounds = engine.bounds();
-            match engine.send_once(&id, &message, bounds).await {
+            let (bounds, said) = (engine.bounds(), (&message, &answers));
+            match engine.send_once(&id, said, bounds).await {
                 Err(EngineError::NotAllowed { what }) => {
                     let wider = engine.wider(bounds, what).await?;
-                    engine.send_once(&id, &message, wider).await
+                    engine.send_once(&id, said, wider).await
                 }
                 sent => sent,
             }
@@ -125,12 +134,13 @@ impl Engine {
         self.inner.whole(send).await
     }
 
-    async fn send_once(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
+    async fn send_once(&self, id: &ConversationId, said: Saying<'_>, bounds: Bounds) -> Result<Sent, EngineError> {
+        let message = said.0;
         let key = message.idempotency.as_ref();
         if let Some(sent) = self.sent_before(key).await? {
             return Ok(sent);
         }
-        match self.say(id, message, bounds).await.inspect(|sent| self.tell_of(sent)) {
+        match self.say(id, said, bounds).await.inspect(|sent| self.tell_of(sent)) {
             // The same request may have come twice at once, and the other one was stored first.
             Err(error) => {
                 if let Some(sent) = self.sent_before(key).await? {
@@ -151,21 +161,22 @@ impl Engine {
         }
     }
 
-    async fn say(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
+    async fn say(&self, id: &ConversationId, saying: Saying<'_>, bounds: Bounds) -> Result<Sent, EngineError> {
+        let message = saying.0;
         // A conversation that is not in memory is new more often than not: creating it says so without a read.
         if message.create && self.inner.registry.known(id).is_none() {
-            match self.begin(id, message, bounds).await {
+            match self.begin(id, saying, bounds).await {
                 Err(EngineError::Exists { .. }) => {}
                 begun => return begun,
             }
         }
         let said = match self.load_chosen(id).await {
-            Ok(live) => self.say_in(&live, message, bounds).await,
+            Ok(live) => self.say_in(&live, saying, bounds).await,
             Err(error) => Err(error),
         };
         match said {
             // It was deleted, by another process or a moment ago; or it is somebody else's.
-            Err(EngineError::NotFound { .. }) if message.create => match self.begin(id, message, bounds).await {
+            Err(EngineError::NotFound { .. }) if message.create => match self.begin(id, saying, bounds).await {
                 Err(EngineError::Exists { .. }) => Err(super::not_there(id)),
                 begun => begun,
             },
@@ -173,16 +184,16 @@ impl Engine {
         }
     }
 
-    async fn say_in(&self, live: &Arc<Live>, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
-        let say = |state: &State| say(&self.inner, live, state, message, bounds);
+    async fn say_in(&self, live: &Arc<Live>, saying: Saying<'_>, bounds: Bounds) -> Result<Sent, EngineError> {
+        let say = |state: &State| say(&self.inner, live, state, saying, bounds);
         let (sent, agreed) = act(&self.inner, live, say).await?;
         self.inner.keep_agreed(live, &agreed).await;
         Ok(sent)
     }
 
     /// Creates the conversation together with its first message, in one append.
-    async fn begin(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
-        let inner = &self.inner;
+    async fn begin(&self, id: &ConversationId, saying: Saying<'_>, bounds: Bounds) -> Result<Sent, EngineError> {
+        let (inner, message) = (&self.inner, saying.0);
         let now = inner.clock.now_ms();
         let title = title_of(&message.content);
         let new = super::Conversation {
@@ -195,7 +206,7 @@ impl Engine {
         };
         let record = super::record(&new)?;
         let live = Arc::new(crate::registry::live_of(&record)?);
-        let (at, mut act, _) = draft(inner, &live, |state| say(inner, &live, state, message, bounds))?;
+        let (at, mut act, _) = draft(inner, &live, |state| say(inner, &live, state, saying, bounds))?;
         act.side.insert(0, SideRecord::Create(record));
         act.side.extend(inner.room_elsewhere(&live.owner, act.is_for_all));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnwright_core::{AnswerAction, ApproveMode, Declared, Elicitation, ElicitationId, TurnId, TurnStatus, Wants};
 use turnwright_engine::{
-    CallLimits, Completed, Engine, EngineError, Event, NewConversation, NewMessage, OnWaiting, Reply, ToolOutput, ToolReply,
-    TurnState, WatchFrom,
+    Answers, CallLimits, Completed, Engine, EngineError, Event, NewConversation, NewMessage, OnWaiting, Reply, ToolOutput,
+    ToolReply, TurnState, WatchFrom,
 };
 use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -460,4 +460,34 @@ async fn a_turn_that_parks_again_is_judged_by_what_it_waits_for_then() {
     assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
     let denied = "Denied This call was denied by the approval timeout: nobody decided within 1 hour. It did not run.";
     assert!(results(&engine.journal(&id()).await.unwrap())[1].ends_with(denied));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_come_at_once_are_stored_all_or_none_and_with_what_is_said_beside_them() {
+    let world = world(provider(&["park", "park"]), source(), Setup::default()).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    let questions: Vec<ElicitationId> =
+        world.engine.questions(&world.id).await.unwrap().iter().map(|question| question.id).collect();
+    let answers = |second: Value| {
+        let replies = questions.iter().copied().zip([accept(json!({"name": "Ann"})), accept(second)]).collect();
+        Answers { replies, ..Answers::default() }
+    };
+    let before = world.kinds().await;
+    let message = NewMessage { on_waiting: OnWaiting::Deny, ..NewMessage::text("and window seats") };
+    let misfit = answers(json!({"age": -1}));
+    for refused in [
+        world.engine.answer_all(&world.id, misfit.clone(), None).await,
+        world.engine.send_answering(&world.id, message.clone(), misfit).await.map(drop),
+    ] {
+        assert!(matches!(refused, Err(EngineError::Misfilled { .. })), "{refused:?}");
+        assert_eq!(world.kinds().await, before);
+    }
+    let sent = world.engine.send_answering(&world.id, message, answers(json!({"name": "Bob"}))).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    assert_eq!(world.kinds().await[before.len()..][..3], ["user", "answered", "answered"]);
+    let told = ["Ann", "Bob"].map(|name| format!(r#"{{"state":"opaque"}} who accept {{"name":"{name}","age":30}}"#));
+    assert_eq!(
+        results(&world.journal().await),
+        [format!("call_4_0 Success {}", told[0]), format!("call_4_1 Success {}", told[1])]
+    );
 }

@@ -3,30 +3,27 @@
 //! The journal is the history: of a thread that is known, what the page says that is new is taken, and nothing that it claims of
 //! models and of tools on this side.
 
-use std::collections::BTreeSet;
-
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
-use serde_json::Value;
 use turnwright_core::{
-    AnswerAction, ApprovalId, CallId, ContentBlock, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId,
-    TurnStatus, Verdict, text_of,
+    CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
 };
-use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom, shown_name};
+use turnwright_engine::{ClientResult, EngineError, NewMessage, OnWaiting, SettingsOverlay, StoreError, WatchFrom};
 
+use crate::agui::answers::{Resumed, interrupts, not_answered, resumed};
 use crate::agui::back::{
     Back, back, has_failed, is_said_last, last_retry, newest_retry, ran_here, retried, retry_of, says_again,
 };
 use crate::agui::fold::{RunFold, refusal};
-use crate::agui::input::{Resume, RunInput, Spoken, Status};
-use crate::agui::interrupt::Interrupt;
+use crate::agui::input::{RunInput, Spoken};
 use crate::error::ApiError;
 use crate::extract::{State, Whole, id};
 use crate::named::{Named, SaidAs, says, standing};
 use crate::open_stream::OpenStream;
 use crate::openai::begin::{Ask, begin};
-use crate::openai::history::{History, Said};
+use crate::openai::history::{self, History, Said, unanswered};
+use crate::openai::ids;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
 use crate::openai::track::Part;
@@ -65,22 +62,18 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
             break (stood, before);
         }
     };
-    let answered = match before {
+    let part = match before {
         Before::Told(fold) => return told(&state, &conversation, *fold, stream).await,
-        Before::Repeated => None,
-        Before::Nothing => match answered(&state, &conversation, &input, &once).await {
-            Ok(answered) => answered,
-            // In this protocol that is an event.
-            Err(error) => return Ok(refused(&error)),
+        Before::Nothing => match answered(&state, &conversation, &input, &once, stood.said).await? {
+            Answered::Refused(error) => return Ok(refused(&error)),
+            Answered::Part(part) => Some(part),
+            Answered::Nothing => None,
         },
+        Before::Repeated => None,
     };
-    let part = match answered {
+    let part = match part {
+        Some(part) => part,
         None => say(&state, &conversation, &input, Some(once), stood.said).await?,
-        Some((part, Beside::More)) => {
-            say(&state, &conversation, &input, Some(once), stood.said).await?;
-            part
-        }
-        Some((part, Beside::Nothing)) => part,
     };
     let fold = fold(&state, &conversation, input.run_id, part).await?;
     told(&state, &conversation, fold, stream).await
@@ -198,13 +191,17 @@ async fn comes_back(state: &ServerState, conversation: &ConversationId, input: &
         return Ok(None);
     }
     let history = History::of(input.items()?);
-    let says_nothing = history.users().is_empty();
+    let said = text_of(&history.users());
+    let (says_nothing, is_alone) = (history.users().is_empty(), history.before.is_empty());
     let (spoken, results) = (input.spoken()?, input.results()?);
     let look = |journal: &Journal| {
         // While that is answered, what was said last is not said a second time.
         let is_lost = || journal.open_turn().is_some_and(|turn| !turn.is_parked()) && says_again(journal, &spoken, &results);
-        let is_silent = (says_nothing && ran_here(journal, results.iter().map(String::as_str))) || is_lost();
-        let is_back = is_silent || (results.is_empty() && !interrupts(conversation, journal).is_empty());
+        let is_asked = results.is_empty() && !interrupts(conversation, journal).is_empty();
+        // A message that the page has alone says nothing of its place.
+        let is_repeated = is_asked && is_alone && is_said_last(journal, &said);
+        let is_silent = is_repeated || (says_nothing && ran_here(journal, results.iter().map(String::as_str))) || is_lost();
+        let is_back = is_silent || is_asked;
         if is_back { (is_silent, back(conversation, journal, &spoken)) } else { (false, None) }
     };
     match state.engine().look(conversation, look).await {
@@ -258,61 +255,130 @@ async fn said_as(state: &ServerState, conversation: &ConversationId, input: &Run
     Ok(Some(format!("ag-ui words {}", crate::routes::hash_of(&words))))
 }
 
-/// The names of the interrupts that are open.
-fn interrupts(conversation: &ConversationId, journal: &Journal) -> Vec<String> {
-    // Of what waits while something else still runs the page was not told.
-    let Some(turn) = journal.open_turn().filter(|turn| turn.is_parked() || turn.is_held()) else { return Vec::new() };
-    let waiting = turn.waiting().filter(|(_, question)| question.reason != QuestionReason::ClientTool);
-    let calls = waiting.map(|(call, _)| Interrupt::Approval(call.approval()).name(conversation));
-    calls.chain(turn.questions().map(|question| Interrupt::Question(question.id).name(conversation))).collect()
-}
-
-/// What a person says beside their answers.
-enum Beside {
-    /// Something.
-    More,
-    /// Nothing that was not said before.
+/// What a page answered.
+enum Answered {
+    /// This comes of it, and of what is said beside it.
+    Part(Part),
+    /// Nothing that is open: what it says is for the turn after.
     Nothing,
+    /// What does not fit, of which nothing is stored. In this protocol that is an event.
+    Refused(ApiError),
 }
 
-/// Stores the answers to what is open; nothing where nothing is, and none are given. They are kept under the request's key where
-/// nothing is said beside them: else that is.
+/// Stores what answers all that is open, with what is said beside it.
 async fn answered(
     state: &ServerState,
     conversation: &ConversationId,
     input: &RunInput,
     once: &(String, String),
-) -> Result<Option<(Part, Beside)>, ApiError> {
-    if !input.resume.is_empty() {
-        let (beside, key) = if says_more(state, conversation, input).await? {
-            (Beside::More, None)
-        } else {
-            (Beside::Nothing, Some(once.clone()))
+    said_last: Option<Seq>,
+) -> Result<Answered, ApiError> {
+    if input.resume.is_empty() {
+        return match state.engine().look(conversation, |journal| interrupts(conversation, journal)).await {
+            Ok(open) if !open.is_empty() => Ok(Answered::Refused(not_answered(&open))),
+            Ok(_) | Err(EngineError::NotFound { .. }) => Ok(Answered::Nothing),
+            Err(error) => Err(error.into()),
         };
-        return Ok(Some((resume(state, conversation, &input.resume, key).await?, beside)));
     }
-    match state.engine().look(conversation, |journal| interrupts(conversation, journal)).await {
-        Ok(open) if !open.is_empty() => {
-            let open = open.join(", ");
-            Err(ApiError::invalid(format!("interrupts are open; `resume` must answer each of them: {open}")))
-        }
-        Ok(_) | Err(EngineError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
+    if let Err(error) = read(state, conversation, input).await {
+        return Ok(Answered::Refused(error));
     }
+    // Nothing is decided by a request that is refused for what it says.
+    let beside = beside(state, conversation, input, once, said_last).await?;
+    Ok(match resume(state, conversation, input, beside, once).await {
+        Ok(part) => part.map_or(Answered::Nothing, Answered::Part),
+        Err(error) => Answered::Refused(error),
+    })
+}
+
+async fn read(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Resumed, ApiError> {
+    state.engine().look(conversation, |journal| resumed(conversation, journal, &input.resume)).await?
+}
+
+/// What a person says beside their answers; nothing where it was said before.
+async fn beside(
+    state: &ServerState,
+    conversation: &ConversationId,
+    input: &RunInput,
+    once: &(String, String),
+    said_last: Option<Seq>,
+) -> Result<Option<NewMessage>, ApiError> {
+    let engine = state.engine();
+    let is_repeated = engine.said_before(&once.0, &once.1).await?.is_some();
+    if is_repeated || !says_more(state, conversation, input).await? {
+        return Ok(None);
+    }
+    let overlay = overlay(state, conversation, input).await?;
+    // It may change the model.
+    engine.open_turn(conversation, &SettingsOverlay { model: None, ..overlay.clone() }).await?;
+    let history = History::of(input.items()?);
+    let (mut content, lengths) = (history.users(), history.user_lengths());
+    let look = |journal: &Journal| {
+        (history::said_again(&content, &lengths, &unanswered(journal)), given(conversation, journal, &history).is_empty())
+    };
+    let (again, is_all) = engine.look(conversation, look).await?;
+    content.drain(..again);
+    engine.admits(&content)?;
+    let known_as = match said_as(state, conversation, input).await? {
+        None => None,
+        Some(name) => match (SaidAs { name, after: said_last }).key(engine, conversation).await? {
+            Ok(key) => Some(key),
+            // Another request said it meanwhile.
+            Err(_) => return Ok(None),
+        },
+    };
+    // The page's own calls have results that come with it.
+    let on_waiting = if is_all { OnWaiting::Deny } else { OnWaiting::Hold };
+    let said = NewMessage { content, overlay, on_waiting, idempotency: Some(once.clone()), known_as, ..NewMessage::text("") };
+    Ok(Some(said))
+}
+
+/// What the page's tools gave to calls that wait for it.
+fn given(conversation: &ConversationId, journal: &Journal, history: &History) -> Vec<ClientResult> {
+    let waits = |call: CallId| {
+        let mut waiting = journal.turn().into_iter().flat_map(Turn::waiting);
+        waiting.any(|(waits, question)| waits.id == call && question.reason == QuestionReason::ClientTool)
+    };
+    let results = history.results().filter_map(|(name, content)| {
+        let (call, held) = ids::read_call(name)?;
+        let is_it = held.is_none_or(|held| held == *conversation) && waits(call);
+        let content = if content.is_empty() { vec![ContentBlock::text("")] } else { content.to_vec() };
+        is_it.then_some(ClientResult { call, content, is_error: false })
+    });
+    results.collect()
 }
 
 /// Whether a person said something beside their answers. A page that knows nothing of what was asked has their last message at the
-/// end, which was said before.
+/// end, which was said before: it has its name, or, where it has none, its words and no answer before it.
 async fn says_more(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<bool, ApiError> {
-    let said = text_of(&History::of(input.items()?).users());
-    let is_new = |journal: &Journal| {
+    let history = History::of(input.items()?);
+    let said = text_of(&history.users());
+    if said.is_empty() {
+        return Ok(false);
+    }
+    let (spoken, results) = (input.spoken()?, input.results()?);
+    let named = named(state, conversation, input).await?;
+    let known = match &named {
+        Some((named, _)) => named.message(state.engine()).await?,
+        None => None,
+    };
+    let look = |journal: &Journal| {
         let newest = journal.entries().iter().rev().find_map(|stored| match &*stored.entry {
-            Entry::User(message) => Some(text_of(&message.content)),
+            Entry::User(message) => Some((MessageId(stored.seq), text_of(&message.content))),
             _ => None,
         });
-        newest.is_none_or(|newest| newest != said) && !is_said_last(journal, &said)
+        let Some((newest, words)) = newest else { return true };
+        let is_last = words == said || is_said_last(journal, &said);
+        match &named {
+            Some((_, spoken)) => {
+                let is_it = |message| says(journal, message, &spoken.content) || says(journal, message, spoken.last());
+                !(known.is_some_and(is_it) || (is_last && spoken.id == newest.to_string()))
+            }
+            None if history.before.is_empty() => !is_last,
+            None => !is_last || !says_again(journal, &spoken, &results),
+        }
     };
-    Ok(!said.is_empty() && state.engine().look(conversation, is_new).await?)
+    Ok(state.engine().look(conversation, look).await?)
 }
 
 /// Stores what the page says, or what its tools gave.
@@ -325,6 +391,12 @@ async fn say(
 ) -> Result<Part, ApiError> {
     let overlay = overlay(state, conversation, input).await?;
     let history = History::of(input.items()?);
+    if let Some((at, call)) = history.lone.as_ref().filter(|_| history.users().is_empty())
+        && let Err(EngineError::NotFound { .. }) = state.engine().look(conversation, |_| ()).await
+    {
+        let what = format!("`messages[{at}]` is the result of the call `{call}`, which no answer before it holds");
+        return Err(ApiError::invalid(what));
+    }
     let known_as = said_as(state, conversation, input).await?.map(|name| SaidAs { name, after: said_last });
     let conversation = Some(conversation.clone());
     let ask = Ask { conversation, previous: None, history, overlay, idempotency, known_as, again: None };
@@ -356,129 +428,48 @@ async fn overlay(state: &ServerState, conversation: &ConversationId, input: &Run
     Ok(SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() })
 }
 
-/// What an answer is to.
-enum Asked {
-    Call(ApprovalId, Choice),
-    Question(ElicitationId, Reply),
-}
-
-/// Stores the answers to all interrupts that are open. The same answers again change nothing.
+/// Stores the answers to all interrupts that are open, with what is said beside them, in one: what comes of that. The same answers
+/// again change nothing; `None` where something new is said with them, while nothing is open.
 async fn resume(
     state: &ServerState,
     conversation: &ConversationId,
-    answers: &[Resume],
-    mut key: Option<(String, String)>,
-) -> Result<Part, ApiError> {
+    input: &RunInput,
+    mut beside: Option<NewMessage>,
+    once: &(String, String),
+) -> Result<Option<Part>, ApiError> {
     let engine = state.engine();
-    let refuse = |what: String| ApiError::invalid(what);
-    let waiting = engine.waiting(conversation).await?;
-    let waiting = waiting.iter().filter(|call| call.reason != QuestionReason::ClientTool);
-    let open: Vec<(ApprovalId, QuestionReason)> = waiting.map(|call| (call.approval, call.reason)).collect();
-    let questions: Vec<ElicitationId> = engine.questions(conversation).await?.iter().map(|question| question.id).collect();
-    let read: Vec<Asked> = answers.iter().map(|answer| asked(conversation, answer, &open)).collect::<Result<_, _>>()?;
-    let calls: Vec<CallId> = read
-        .iter()
-        .map(|answer| match answer {
-            Asked::Call(asked, _) => asked.call,
-            Asked::Question(question, _) => question.call,
-        })
-        .collect();
-    let is_open = |answer: &Asked| match answer {
-        // An answer to what was asked about the call before is none to what is asked now.
-        Asked::Call(asked, _) => open.iter().any(|(waits, _)| waits == asked),
-        Asked::Question(question, _) => questions.contains(question),
+    let mut looks = 0_u32;
+    let calls = loop {
+        let Resumed { fresh, calls } = read(state, conversation, input).await?;
+        if fresh.is_empty() {
+            break calls;
+        }
+        let stored = match &beside {
+            Some(message) => engine.send_answering(conversation, message.clone(), fresh).await.map(drop),
+            None => engine.answer_all(conversation, fresh, Some(once.clone())).await,
+        };
+        looks = looks.saturating_add(1);
+        match stored {
+            // What was said before is taken for said, whatever else was answered beside it.
+            Ok(()) => beside = None,
+            // Somebody may have answered the same at the same moment.
+            Err(
+                EngineError::NotWaiting { .. } | EngineError::NotAsked { .. } | EngineError::Store(StoreError::Repeated { .. }),
+            ) if looks < MOST_LOOKS => {}
+            Err(error) => return Err(error.into()),
+        }
     };
-    let is_known = |journal: &Journal| {
-        read.iter().all(|answer| {
-            let (call, number) = match answer {
-                Asked::Call(asked, _) => (asked.call, asked.number),
-                Asked::Question(question, _) => (question.call, 1),
-            };
-            let known = journal.turn().and_then(|turn| turn.call(call));
-            known.map_or(journal.result(call).is_some(), |call| number <= call.approval().number)
-        })
-    };
-    let names: BTreeSet<&str> = answers.iter().map(|answer| answer.interrupt_id.as_str()).collect();
-    if names.len() != answers.len() || !engine.look(conversation, is_known).await? {
-        return Err(refuse("`resume` must answer each open interrupt once, and no other".to_owned()));
+    if beside.is_some() {
+        let open = engine.look(conversation, |journal| interrupts(conversation, journal)).await?;
+        return if open.is_empty() { Ok(None) } else { Err(not_answered(&open)) };
     }
-    // What was answered before may come again.
-    let fresh: Vec<Asked> = read.into_iter().filter(is_open).collect();
-    if !fresh.is_empty() {
-        if fresh.len() != open.len().saturating_add(questions.len()) {
-            return Err(refuse("`resume` must answer every open interrupt".to_owned()));
-        }
-        let mut choices = Vec::new();
-        let mut replies = Vec::new();
-        for answer in fresh {
-            match answer {
-                Asked::Call(asked, choice) => choices.push((asked.call, choice)),
-                Asked::Question(question, reply) => replies.push((question, reply)),
-            }
-        }
-        // The first that is stored is kept under the key.
-        for (question, reply) in replies {
-            engine.answer_once(conversation, question, reply, key.take()).await?;
-        }
-        if !choices.is_empty() {
-            engine.decide_once(conversation, choices, key).await?;
-        }
+    let history = History::of(input.items()?);
+    let results = engine.look(conversation, |journal| given(conversation, journal, &history)).await?;
+    if !results.is_empty() {
+        engine.give_results(conversation, results).await?;
     }
     let part = engine.look(conversation, |journal| part_after(journal, &calls)).await?;
-    part.ok_or_else(|| refuse("no such interrupt was open".to_owned()))
-}
-
-/// What an answer says; refused where it is of another conversation, or does not fit what was asked for.
-fn asked(conversation: &ConversationId, answer: &Resume, open: &[(ApprovalId, QuestionReason)]) -> Result<Asked, ApiError> {
-    let unknown = || ApiError::invalid(format!("there is no interrupt `{}` in this thread", answer.interrupt_id));
-    let given = answer.payload.as_ref().filter(|payload| !payload.is_null());
-    let wrong = |what: String| ApiError::invalid(format!("the payload for `{}` {what}", answer.interrupt_id));
-    if let Some(other) = given.filter(|payload| !payload.is_object()) {
-        return Err(wrong(format!("is {}, it must be an object", shown_name(&other.to_string()))));
-    }
-    let field = |key: &str| given.and_then(|payload| payload.get(key)).filter(|field| !field.is_null());
-    let asked = match Interrupt::read(&answer.interrupt_id, conversation).ok_or_else(unknown)? {
-        Interrupt::Approval(asked) => asked,
-        Interrupt::Question(question) => return Ok(Asked::Question(question, reply(answer))),
-    };
-    let is_approved = match (answer.status, field("approved")) {
-        (Status::Cancelled, _) => false,
-        (Status::Resolved, Some(Value::Bool(approved))) => *approved,
-        (Status::Resolved, other) => {
-            let got = other.map_or_else(|| "is missing".to_owned(), |other| format!("is {}", shown_name(&other.to_string())));
-            return Err(wrong(format!("says nothing: `approved` {got}, it must be true or false")));
-        }
-    };
-    let is_unknown = open.iter().any(|(waits, reason)| *waits == asked && *reason == QuestionReason::UnknownOutcome);
-    let verdict = match (is_unknown, is_approved) {
-        (false, true) => Verdict::Allow,
-        (false, false) => Verdict::Deny,
-        (true, true) => Verdict::RunAgain,
-        (true, false) => Verdict::Skip,
-    };
-    let arguments = match field("editedArgs").filter(|_| is_approved) {
-        None => None,
-        Some(Value::Object(edited)) => Some(Value::Object(edited.clone()).to_string()),
-        Some(other) => {
-            return Err(wrong(format!("has {} as `editedArgs`, it must be an object", shown_name(&other.to_string()))));
-        }
-    };
-    let reason = match field("reason") {
-        None => None,
-        Some(Value::String(reason)) => Some(reason.clone()),
-        Some(other) => return Err(wrong(format!("has {} as `reason`, it must be a text", shown_name(&other.to_string())))),
-    };
-    Ok(Asked::Call(asked, Choice { verdict, arguments, reason }))
-}
-
-/// What an answer to a form says.
-fn reply(answer: &Resume) -> Reply {
-    let declines = answer.metadata.as_ref().and_then(|data| data.get("turnwright")?.get("action")?.as_str()) == Some("decline");
-    match answer.status {
-        Status::Resolved => Reply::accept(answer.payload.as_ref().and_then(Value::as_object).cloned()),
-        Status::Cancelled if declines => Reply::of(AnswerAction::Decline),
-        Status::Cancelled => Reply::of(AnswerAction::Cancel),
-    }
+    part.map(Some).ok_or_else(|| ApiError::invalid("no such interrupt was open"))
 }
 
 /// A stream that says no.

@@ -8,23 +8,23 @@ use turnwright_testkit::Fuse;
 
 use super::*;
 
-fn body(run: &str, messages: &Value) -> Value {
+pub(super) fn body(run: &str, messages: &Value) -> Value {
     json!({"threadId": "c1", "runId": run, "messages": messages, "tools": [], "context": []})
 }
 
-fn said(text: &str) -> Value {
+pub(super) fn said(text: &str) -> Value {
     json!([{"id": text, "role": "user", "content": text}])
 }
 
 impl Server {
-    async fn run(&self, body: Value) -> Vec<Value> {
+    pub(super) async fn run(&self, body: Value) -> Vec<Value> {
         let answer = self.post("/ag-ui", body).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         answer.chunks().iter().map(|event| serde_json::from_str(event).unwrap()).collect()
     }
 
     /// What people said, in its order.
-    async fn said(&self) -> Vec<String> {
+    pub(super) async fn said(&self) -> Vec<String> {
         let journal = self.engine.journal(&"c1".parse().unwrap()).await.unwrap();
         let said = journal.entries().iter().filter_map(|stored| match &*stored.entry {
             turnwright_core::Entry::User(message) => Some(turnwright_core::text_of(&message.content)),
@@ -43,7 +43,7 @@ fn refusal() -> ProviderFailure {
     ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no")
 }
 
-fn kinds(events: &[Value]) -> Vec<&str> {
+pub(super) fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 

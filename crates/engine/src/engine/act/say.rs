@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason,
-    Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
+    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, Control, DecidedBy, Decision, ElicitationId, Entry, MessageId,
+    QuestionReason, Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
+use super::answers::answers;
 use super::decision::decisions_beside;
 use super::title::retitled;
-use super::{Act, Bounds, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
+use super::{Act, Bounds, Kept, NewMessage, OnWaiting, Saying, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::{Live, State};
 use crate::{EngineError, SettingsOverlay, SideRecord};
@@ -22,7 +23,7 @@ pub(super) fn say(
     inner: &Inner,
     live: &Live,
     state: &State,
-    message: &NewMessage,
+    (message, answers): Saying<'_>,
     bounds: Bounds,
 ) -> Result<Act<Said>, EngineError> {
     if let Some(known) = &message.known_as {
@@ -31,6 +32,7 @@ pub(super) fn say(
             return Err(EngineError::SaidMeanwhile);
         }
     }
+    let answered = self::answers(inner, live, state, answers)?;
     let hidden = message.replaces.map(|replaced| replaced_with(state, replaced)).transpose()?.unwrap_or_default();
     let at = hidden.iter().fold(state.journal.next_seq(), |at, _| at.next());
     let settings = match state.journal.open_turn() {
@@ -65,8 +67,9 @@ pub(super) fn say(
         }
         Some(turn) => {
             let decided = decisions_beside(inner, live, state, (&message.decided, message.decides_whole))?;
-            agreed = decided.answer;
-            let (after, became) = after_joining(turn, message.on_waiting, bounds, decided.entries)?;
+            agreed = decided.answer.into_iter().chain(answered.answer).collect();
+            let given = answered.entries.into_iter().chain(decided.entries).collect();
+            let (after, became) = after_joining(turn, message.on_waiting, bounds, given)?;
             let side = if after.is_empty() { Vec::new() } else { vec![still_open(inner, state, turn.id())] };
             let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: became };
             Act::of(std::iter::once(user).chain(after).collect(), side, answer)
@@ -83,7 +86,8 @@ pub(super) fn say(
     Ok(Act { entries, side, answer: (answer, agreed), slot, is_for_all })
 }
 
-/// What is stored after a message that joins this turn, which has what was decided with it, and what becomes of the message.
+/// What is stored after a message that joins this turn, which has what was decided and answered with it, and what becomes of the
+/// message.
 fn after_joining(
     turn: &Turn,
     on_waiting: OnWaiting,
@@ -97,7 +101,9 @@ fn after_joining(
     let is_decided = |call: CallId| decided.iter().any(|entry| matches!(entry, Entry::Decision(one) if one.call == call));
     let undecided = turn.waiting().filter(|(call, _)| !is_decided(call.id));
     let mut declined: Vec<Entry> = undecided.map(|(call, question)| decline(call.id, question.reason)).collect();
-    declined.extend(turn.questions().map(|question| {
+    let is_answered =
+        |id: ElicitationId| decided.iter().any(|entry| matches!(entry, Entry::Answered(one) if one.question == id));
+    declined.extend(turn.questions().filter(|question| !is_answered(question.id)).map(|question| {
         let (action, by) = (AnswerAction::Decline, AnsweredBy::Person);
         Entry::Answered(Answered { question: question.id, action, content: None, by, reason: None })
     }));
