@@ -255,6 +255,11 @@ impl Engine {
         Ok(self.inner.store.is_alive(driver).await?)
     }
 
+    /// Whether drivers are alive by leases: the process of one that [`Engine::lives`] says is alive may just have been killed.
+    pub fn goes_by_leases(&self) -> bool {
+        self.inner.store.outlives_its_lease()
+    }
+
     /// The time of day.
     pub fn clock(&self) -> &dyn Clock {
         &*self.inner.clock

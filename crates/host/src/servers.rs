@@ -187,7 +187,7 @@ impl McpServers {
             if let Some(asked) = &stored.asked
                 && let Some((before, same)) = self.asked_before(asked)
             {
-                return if same { self.one(&before).await } else { Err(McpChangeError::KeyReused(asked.key.clone())) };
+                return if same { self.one(&before).await } else { Err(McpChangeError::KeyReused(asked.written().to_owned())) };
             }
             if self.set.is_taken(&name) || self.set.entry(&name).is_some() {
                 return Err(McpChangeError::Exists(name));

@@ -86,6 +86,53 @@ async fn an_unmarked_process_is_swept_only_where_it_is_the_recorded_one() {
     assert_eq!((was_ended(same), was_ended(other), was_ended(rebooted)), (true, false, false));
 }
 
+/// Copies the records of the driver `gone`.
+#[cfg(test)]
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to.join("gone")).unwrap();
+    for file in from.join("gone").read_dir().unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join("gone").join(file.file_name())).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_copy_of_the_folder_ends_nothing_and_the_folder_itself_does_also_where_it_was_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, copied, moved) = (folder.path().join("served"), folder.path().join("copied"), folder.path().join("moved"));
+    let mark = format!("{:x}c0", std::process::id());
+    let left = orphan(Some(&mark));
+    let of_group = ProcessRecord {
+        pgid: Some(left.id().cast_signed()),
+        started: Some(start_of(left.id())),
+        boot_id: Some(boot_id()),
+        ..record(&mark)
+    };
+    FileLedger::open(&served, "gone").unwrap().started(&of_group).unwrap();
+    copy(&served, &copied);
+    let of_copy = sweep(&copied).await;
+    let lives = support::is_alive(left.id().cast_signed());
+    let is_forgotten = !copied.join("gone").exists();
+    std::fs::rename(&served, &moved).unwrap();
+    let of_moved = sweep(&moved).await;
+    assert_eq!((of_copy, lives, is_forgotten, of_moved), (0, true, true, 1));
+    assert!(was_ended(left));
+}
+
+#[tokio::test]
+async fn a_record_that_does_not_say_where_it_was_written_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = format!("{:x}01d", std::process::id());
+    let left = orphan(Some(&mark));
+    let of_older_version = serde_json::json!({"mark": mark, "server": "s", "pgid": null, "started": null, "boot_id": null});
+    let driver = folder.path().join("gone");
+    std::fs::create_dir(&driver).unwrap();
+    std::fs::write(driver.join(format!("{mark}.json")), of_older_version.to_string()).unwrap();
+    assert_eq!(sweep(folder.path()).await, 0);
+    assert!(!was_ended(left));
+    assert!(!driver.exists());
+}
+
 #[tokio::test]
 async fn no_folder_holds_no_records() {
     let folder = tempfile::tempdir().unwrap();

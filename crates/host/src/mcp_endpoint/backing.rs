@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::Map;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ApproveMode, ConversationId, DriverId, Entry, Seq, ToolDefinition, TurnId};
 use turnwright_engine::{
@@ -31,8 +32,40 @@ const STEPS: u32 = 2;
 const MAX_LOOKED_AT: usize = 200;
 /// How long it is the same call that comes again, and not the next one, once it has its result.
 const SAME_FOR: Duration = Duration::from_hours(24);
+/// How long a node that was killed may look alive (its lease), with what a renewal takes that was under way.
+const LEASE: Duration = Duration::from_millis(4_300);
+/// How often it is looked again whether such a node lives.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// How long after its end a call comes again whose process was killed in the moment between the end and the answer.
 const AGAIN_WITHIN: Duration = Duration::from_mins(10);
+
+/// What came of looking for a call that was begun before.
+enum Sought {
+    /// Its handle and its message.
+    Found(String, String),
+    /// Another node has it and looks alive, which it also does for a while once it was killed.
+    Unclear,
+    Nothing,
+}
+
+impl Sought {
+    fn found(self) -> Option<(String, String)> {
+        match self {
+            Self::Found(handle, message) => Some((handle, message)),
+            Self::Unclear | Self::Nothing => None,
+        }
+    }
+}
+
+/// Who waits for the open call of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waiter {
+    Nobody,
+    /// A client of this process.
+    Here,
+    /// A client of another node, where that lives.
+    There,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -131,13 +164,10 @@ impl EngineBacking {
         Ok(Box::new(self.send(call, &qualified).await.map_err(|error| not_called(call, &error))?))
     }
 
-    /// The handle and the message of the same call, where this client asked for it before and may not know what came of it.
-    async fn earlier(
-        &self,
-        client: &str,
-        is: impl Fn(&str) -> bool + Send + Sync,
-    ) -> Result<Option<(String, String)>, EngineError> {
+    /// The same call, where this client asked for it before and may not know what came of it.
+    async fn earlier(&self, client: &str, is: impl Fn(&str) -> bool + Send + Sync) -> Result<Sought, EngineError> {
         let (mut ended, own) = (None, self.engine.driver());
+        let mut is_unclear = false;
         for conversation in self.conversations_of(client).await? {
             let Conversation { id, updated_at_ms, created_at_ms, .. } = conversation;
             if self.shared.quiet.is(&id, updated_at_ms) {
@@ -159,33 +189,42 @@ impl EngineBacking {
             for found in found.iter().filter(|found| found.at_ms >= created_at_ms && is(&found.message)) {
                 let is_it = match &found.state {
                     State::Unknown => true,
-                    State::Open(driver) => self.is_left(&id, found.turn, driver.as_ref()).await?,
+                    State::Open(driver) => match self.waiter(&id, found.turn, driver.as_ref()).await? {
+                        Waiter::Nobody => true,
+                        Waiter::Here => false,
+                        Waiter::There => {
+                            is_unclear |= !self.only_reads(&found.message);
+                            false
+                        }
+                    },
                     State::Ended => {
                         if ended.is_none()
                             && self.is_within(SAME_FOR, updated_at_ms)
                             && !self.shared.is_told(&id, found.turn).await?
                         {
-                            ended = Some((handle(&id, found.turn), found.message.clone()));
+                            ended = Some(Sought::Found(handle(&id, found.turn), found.message.clone()));
                         }
                         false
                     }
                     State::EndedAlone(driver) => {
-                        let was_killed = is_just_now
-                            && !self.only_reads(&found.message)
-                            && driver != own
-                            && !self.engine.lives(driver).await?;
-                        if ended.is_none() && was_killed && !self.shared.is_told(&id, found.turn).await? {
-                            ended = Some((handle(&id, found.turn), found.message.clone()));
+                        let is_of_another = is_just_now && !self.only_reads(&found.message) && driver != own;
+                        if ended.is_none() && is_of_another && !self.shared.is_told(&id, found.turn).await? {
+                            if self.engine.lives(driver).await? {
+                                is_unclear = true;
+                            } else {
+                                ended = Some(Sought::Found(handle(&id, found.turn), found.message.clone()));
+                            }
                         }
                         false
                     }
                 };
                 if is_it {
-                    return Ok(Some((handle(&id, found.turn), found.message.clone())));
+                    return Ok(Sought::Found(handle(&id, found.turn), found.message.clone()));
                 }
             }
         }
-        Ok(ended)
+        let is_unclear = is_unclear && self.engine.goes_by_leases();
+        Ok(ended.unwrap_or(if is_unclear { Sought::Unclear } else { Sought::Nothing }))
     }
 
     /// Whether a message asks for a tool that changes nothing.
@@ -212,7 +251,7 @@ impl EngineBacking {
         }
         match first {
             Some((_, found)) => Ok(Some(found)),
-            None => self.earlier(client, is).await,
+            None => Ok(self.earlier(client, is).await?.found()),
         }
     }
 
@@ -243,22 +282,33 @@ impl EngineBacking {
         Duration::from_millis(self.engine.clock().now_ms().saturating_sub(at_ms)) < time
     }
 
-    /// Whether nobody waits for the open call of a conversation, which this driver had last.
-    async fn is_left(
+    /// Who waits for the open call of a conversation, which this driver had last. Where nobody does, somebody does here from now on.
+    async fn waiter(
         &self,
         conversation: &ConversationId,
         turn: TurnId,
         driver: Option<&DriverId>,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<Waiter, EngineError> {
         if self.shared.is_attended(conversation) {
-            return Ok(false);
+            return Ok(Waiter::Here);
         }
-        match driver {
-            Some(driver) if driver == self.engine.driver() => Ok(true),
-            // What another node goes on with that lives, it may go on with for somebody.
-            Some(driver) => Ok(!self.engine.lives(driver).await? || self.shared.take_left(conversation, turn).await?),
+        let (noted, own) = (self.shared.noted(conversation, turn).await?, self.engine.driver());
+        let attending = match (&noted, driver) {
+            (Some(noted), _) => noted.driver.as_ref(),
+            // Who began it waits for it.
+            (None, Some(driver)) => Some(driver),
             // Somebody is about to begin it.
-            None => Ok(false),
+            (None, None) => return Ok(Waiter::There),
+        };
+        if let Some(attending) = attending
+            && attending != own
+            && self.engine.lives(attending).await?
+        {
+            return Ok(Waiter::There);
+        }
+        match noted {
+            Some(noted) if !self.shared.take(&noted, turn, own).await? => Ok(Waiter::There),
+            Some(_) | None => Ok(Waiter::Nobody),
         }
     }
 
@@ -301,10 +351,17 @@ impl Backing for EngineBacking {
     async fn begin(&self, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
         let qualified = self.qualified(&call.tool).await?;
         let message = caller::message(&qualified, &call.arguments);
-        let earlier = self.earlier(&call.client, |asked| asked == message).await.map_err(|error| not_called(&call, &error))?;
-        if let Some((handle, _)) = earlier {
-            // Where it cannot be gone on with at this moment, it is not begun a second time either.
-            return self.find(&handle, call).await;
+        let until = Instant::now() + LEASE;
+        loop {
+            let earlier =
+                self.earlier(&call.client, |asked| asked == message).await.map_err(|error| not_called(&call, &error))?;
+            match earlier {
+                // Where it cannot be gone on with at this moment, it is not begun a second time either.
+                Sought::Found(handle, _) => return self.find(&handle, call).await,
+                // A node that was killed before this call came does not look alive for longer.
+                Sought::Unclear if Instant::now() < until => tokio::time::sleep(LOOK_AGAIN).await,
+                Sought::Unclear | Sought::Nothing => break,
+            }
         }
         Ok(Box::new(self.send(&call, &qualified).await.map_err(|error| not_called(&call, &error))?))
     }
@@ -325,7 +382,8 @@ impl Backing for EngineBacking {
         let attending = self.shared.attend(&conversation);
         let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot go on: {error}", call.tool));
         // Somebody waits for it from here on, whatever node left it.
-        self.shared.take_left(&conversation, turn).await.map_err(|error| stuck(error.into()))?;
+        let noted = self.shared.note_attended(&conversation, turn, self.engine.driver()).await;
+        noted.map_err(|error| stuck(error.into()))?;
         let watched = self.watch_turn(&conversation, turn).await.map_err(stuck)?;
         // Where nobody drives it, what was decided elsewhere has not begun yet.
         self.engine.resume(&conversation).await.map_err(stuck)?;

@@ -247,6 +247,7 @@ impl RunningCall for Running {
     async fn cancel(&mut self) {
         // Stopped, it would run a second time when the client calls it again, and nobody would have been told.
         if self.may_have_happened().await {
+            self.shared.note_left(&self.conversation, self.turn).await;
             self.attending = None;
             return;
         }

@@ -1,11 +1,12 @@
 //! What the calls of one endpoint share: who waits for which, and what was told.
 
 use std::collections::HashMap;
+use std::fmt::{self, Display, Formatter};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use turnwright_core::{ConversationId, TurnId};
+use turnwright_core::{ConversationId, DriverId, TurnId};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, Document, Documents, StoreError};
 
 use super::Questions;
@@ -58,21 +59,40 @@ impl Shared {
     /// Notes that nobody waits for a call any more that this process goes on with. Where that fails, other nodes take it for one that
     /// somebody waits for.
     pub(super) async fn note_left(&self, conversation: &ConversationId, turn: TurnId) {
-        let document = Document { key: left(conversation), body: turn.to_string() };
-        if let Err(error) = self.documents.put_document(CONVERSATION_DOCUMENTS, document).await {
+        if let Err(error) = self.note(conversation, &Attendance::Left(turn)).await {
             tracing::debug!(%conversation, %turn, %error, "it is not kept that a call was left");
         }
     }
 
-    /// Whether a call was left, at whichever node. Of several that want to go on with it one hears so.
-    pub(super) async fn take_left(&self, conversation: &ConversationId, turn: TurnId) -> Result<bool, StoreError> {
-        let noted = self.documents.document(CONVERSATION_DOCUMENTS, &left(conversation)).await?;
-        let Some(noted) = noted.filter(|noted| noted.body == turn.to_string()) else { return Ok(false) };
-        match self.documents.change_document(CONVERSATION_DOCUMENTS, &noted, None).await {
+    /// Notes that a client waits for a call at this driver, whichever one drives it.
+    pub(super) async fn note_attended(
+        &self,
+        conversation: &ConversationId,
+        turn: TurnId,
+        own: &DriverId,
+    ) -> Result<(), StoreError> {
+        self.note(conversation, &Attendance::At(turn, own.clone())).await
+    }
+
+    /// What is noted about who waits for a call.
+    pub(super) async fn noted(&self, conversation: &ConversationId, turn: TurnId) -> Result<Option<Noted>, StoreError> {
+        let document = self.documents.document(CONVERSATION_DOCUMENTS, &left(conversation)).await?;
+        Ok(document.and_then(|document| Noted::read(document, turn)))
+    }
+
+    /// Goes on with a call at this driver, about which this was noted. Of several that want to one hears that it may.
+    pub(super) async fn take(&self, noted: &Noted, turn: TurnId, own: &DriverId) -> Result<bool, StoreError> {
+        let attended = Attendance::At(turn, own.clone()).to_string();
+        match self.documents.change_document(CONVERSATION_DOCUMENTS, &noted.document, Some(attended)).await {
             Ok(()) => Ok(true),
             Err(StoreError::Altered { .. }) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    async fn note(&self, conversation: &ConversationId, attendance: &Attendance) -> Result<(), StoreError> {
+        let document = Document { key: left(conversation), body: attendance.to_string() };
+        self.documents.put_document(CONVERSATION_DOCUMENTS, document).await
     }
 
     fn attended(&self) -> MutexGuard<'_, HashMap<ConversationId, usize>> {
@@ -86,6 +106,44 @@ fn told(conversation: &ConversationId) -> String {
 
 fn left(conversation: &ConversationId) -> String {
     format!("{conversation}/left/mcp")
+}
+
+/// Who waits for a call that another process than its driver may have to go on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Attendance {
+    /// Nobody.
+    Left(TurnId),
+    /// A client at this driver, for as long as that lives.
+    At(TurnId, DriverId),
+}
+
+impl Display for Attendance {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Left(turn) => write!(to, "{turn}"),
+            Self::At(turn, driver) => write!(to, "{turn} {driver}"),
+        }
+    }
+}
+
+/// An attendance as it is stored.
+#[derive(Debug, Clone)]
+pub(super) struct Noted {
+    /// `None` where nobody waits.
+    pub(super) driver: Option<DriverId>,
+    document: Document,
+}
+
+impl Noted {
+    /// Nothing where the document is about another turn.
+    fn read(document: Document, turn: TurnId) -> Option<Self> {
+        let (of, driver) = match document.body.split_once(' ') {
+            Some((of, driver)) => (of, Some(DriverId(driver.to_owned()))),
+            None => (document.body.as_str(), None),
+        };
+        let is_this = of == turn.to_string();
+        is_this.then_some(Self { driver, document })
+    }
 }
 
 /// That a client waits for a call.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, json};
 use tokio::sync::Semaphore;
@@ -239,7 +240,7 @@ async fn what_waits_for_a_person_is_joined_by_the_same_call_unless_somebody_wait
     assert_eq!(three.handle(), left);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_another_node_left_waiting_is_joined_there_and_asked_about_once() {
     let world = World::new(Action::Ask, 9);
     let (here, there) =
@@ -262,6 +263,58 @@ async fn what_another_node_left_waiting_is_joined_there_and_asked_about_once() {
     assert_ne!(third.handle(), handle);
     asked(&mut *third).await;
     third.cancel().await;
+    let mut fourth = here.call().await;
+    assert_ne!(fourth.handle(), handle, "also where it is driven");
+    asked(&mut *fourth).await;
+    fourth.cancel().await;
+    again.decide(true).await.unwrap();
+    assert_eq!((ended(&mut *again).await.as_str(), world.effects()), ("done", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_node_was_killed_just_now_is_not_begun_anew_while_that_looks_alive() {
+    for action in [Action::Allow, Action::Ask] {
+        let world = World::new(action, 0);
+        let here = world.process(world.disk.another_process().by_leases());
+        let there = world.process(world.disk.another_process().by_leases());
+        let mut running = here.call().await;
+        match action {
+            Action::Ask => drop(asked(&mut *running).await),
+            Action::Allow | Action::Deny => world.has_begun(1).await,
+        }
+        let handle = running.handle().to_owned();
+        // The database says for up to four seconds that it lives.
+        let lease_over = async {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            here.store.die();
+        };
+        let (again, ()) = tokio::join!(there.call(), lease_over);
+        assert_eq!(again.handle(), handle, "{action:?}");
+        assert_eq!(world.effects(), usize::from(action == Action::Allow), "{action:?}");
+        assert!(there.engine.all_waiting().await.unwrap().len() <= 1, "{action:?}: it is asked about once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_second_node_went_on_with_is_joined_again_once_that_is_killed() {
+    let world = World::new(Action::Ask, 9);
+    let node = || world.process(world.disk.another_process().by_leases());
+    let (first, second, third) = (node(), node(), node());
+    let mut running = first.call().await;
+    asked(&mut *running).await;
+    let handle = running.handle().to_owned();
+    running.leave().await;
+    let mut joined = second.call().await;
+    asked(&mut *joined).await;
+    assert_eq!(joined.handle(), handle);
+    let killed = async {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        second.store.die();
+    };
+    let (mut again, ()) = tokio::join!(third.call(), killed);
+    assert_eq!(again.handle(), handle);
+    asked(&mut *again).await;
+    assert_eq!(third.engine.all_waiting().await.unwrap().len(), 1);
     again.decide(true).await.unwrap();
     assert_eq!((ended(&mut *again).await.as_str(), world.effects()), ("done", 1));
 }

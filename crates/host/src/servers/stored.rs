@@ -64,10 +64,17 @@ impl<'de> Deserialize<'de> for Owner {
 /// A request that may come again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// What the client calls it.
+    /// What the client calls it, with whose request it is: nobody else's request is this one.
     pub key: String,
     /// A hash of what it asked for.
     pub fingerprint: String,
+}
+
+impl Asked {
+    /// The key as its client wrote it, which has no tab.
+    pub(super) fn written(&self) -> &str {
+        self.key.rsplit('\t').next().unwrap_or_default()
+    }
 }
 
 /// What is stored of a server.

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,10 +67,36 @@ impl ProcessLedger for NoLedger {
     fn ended(&self, _mark: &str) {}
 }
 
+/// Which folder a record was written below. A moved folder stays the same one, a copy is another: whoever runs by records
+/// that were copied belongs to the owner of the original, which may live where the copy's locks say that nobody does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Origin {
+    device: u64,
+    inode: u64,
+}
+
+impl Origin {
+    fn of(processes: &Path) -> io::Result<Self> {
+        let folder = fs::metadata(processes)?;
+        Ok(Self { device: folder.dev(), inode: folder.ino() })
+    }
+}
+
+/// A record as it is in its file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    record: ProcessRecord,
+    /// Older versions did not write it; what they left may have been copied.
+    #[serde(default)]
+    origin: Option<Origin>,
+}
+
 /// A small file for each record: `<processes>/<driver>/<mark>.json`.
 #[derive(Debug, Clone)]
 pub struct FileLedger {
     folder: PathBuf,
+    origin: Origin,
 }
 
 impl FileLedger {
@@ -80,7 +107,7 @@ impl FileLedger {
     pub fn open(processes: &Path, driver: &str) -> io::Result<Self> {
         let folder = processes.join(driver);
         fs::create_dir_all(&folder)?;
-        Ok(Self { folder })
+        Ok(Self { folder, origin: Origin::of(processes)? })
     }
 
     fn file(&self, mark: &str) -> PathBuf {
@@ -92,7 +119,8 @@ impl ProcessLedger for FileLedger {
     fn started(&self, record: &ProcessRecord) -> io::Result<()> {
         // The record must be whole or absent whenever the host is killed.
         let draft = self.folder.join(format!("{}.new", record.mark));
-        fs::write(&draft, serde_json::to_vec(record)?)?;
+        let kept = Kept { record: record.clone(), origin: Some(self.origin) };
+        fs::write(&draft, serde_json::to_vec(&kept)?)?;
         fs::rename(draft, self.file(&record.mark))
     }
 
@@ -147,38 +175,55 @@ pub async fn sweep_gone(processes: &Path, is_alive: impl AsyncFn(&str) -> bool) 
 }
 
 /// Sweeps the records of one driver below `processes`, which must be gone, and removes them. Returns how many there were.
+/// Records that came with a copy of another folder, or do not say where they were written, are removed and end nothing.
 ///
 /// # Errors
 /// Where its folder cannot be read or emptied. That somebody else does the same at the same time is no error.
 pub async fn sweep_driver(processes: &Path, driver: &str) -> io::Result<usize> {
     let folder = processes.join(driver);
+    let Some(origin) = unless_missing(Origin::of(processes))? else { return Ok(0) };
     let mut swept = 0;
     // All at once: each may take a moment to be asked and another to be killed.
     let mut sweeps = JoinSet::new();
     for file in unless_missing(fs::read_dir(&folder))?.into_iter().flatten() {
         let file = file?.path();
         sweeps.spawn(async move {
-            let is_swept = match read(&file) {
-                Some(record) => sweep(&record).await,
-                None => true,
+            let swept = match read(&file) {
+                Some(Kept { record, origin: written }) if written == Some(origin) => sweep(&record).await.then_some(1),
+                Some(Kept { record, origin: written }) => {
+                    leave(&record, written);
+                    Some(0)
+                }
+                None => Some(0),
             };
-            (file, is_swept)
+            (file, swept)
         });
     }
     let mut is_all = true;
     while let Some(swept_one) = sweeps.join_next().await {
         match swept_one {
-            Ok((file, true)) => {
-                swept += usize::from(file.extension().is_some_and(|extension| extension == "json"));
+            Ok((file, Some(ended))) => {
+                swept += if file.extension().is_some_and(|extension| extension == "json") { ended } else { 0 };
                 unless_missing(fs::remove_file(&file))?;
             }
-            Ok((_, false)) | Err(_) => is_all = false,
+            Ok((_, None)) | Err(_) => is_all = false,
         }
     }
     if is_all {
         unless_missing(fs::remove_dir(&folder))?;
     }
     Ok(swept)
+}
+
+/// Says what is not ended, and why.
+fn leave(record: &ProcessRecord, written: Option<Origin>) {
+    let ProcessRecord { server, mark, pgid, .. } = record;
+    if written.is_some() {
+        tracing::info!(server, mark, pgid, "the record of a process came with a copy of another data directory");
+    } else {
+        let why = "an older version recorded it, and it may be that of a data directory which was copied";
+        tracing::warn!(server, mark, pgid, why, "a process that may be left running is not ended");
+    }
 }
 
 fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
@@ -189,6 +234,6 @@ fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-fn read(file: &Path) -> Option<ProcessRecord> {
+fn read(file: &Path) -> Option<Kept> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
 }

@@ -16,6 +16,7 @@ use crate::auth::not_allowed;
 use crate::error::ApiError;
 use crate::extract::{PageQuery, Params, Search, State, Whole};
 use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader};
+use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
 use crate::tag::Tag;
 use crate::timestamp::timestamp;
@@ -55,16 +56,22 @@ pub(super) async fn list(State(state): State, Search(query): Search<PageQuery>) 
 )]
 pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let request: api::McpServerRequest = whole.json()?;
-    let asked = asked(&whole)?.map(|(key, fingerprint)| Asked { key, fingerprint });
+    let asked = asked(&whole)?;
     let owner = owner(&state, request.owner.as_deref())?.unwrap_or_else(|| default_owner(&state));
     let name = request.name.clone().filter(|name| !name.trim().is_empty());
     let name = name.ok_or_else(|| ApiError::invalid("the server has no `name`"))?;
     let config = keys(request);
     may_declare(&state, &config)?;
     let warnings = warnings(&config);
-    let added = state.servers()?.add(NewMcpServer { name, owner, config, asked }).await?;
-    let location = format!("/api/v1/mcp/servers/{}", encoded(&added.name));
-    let mut response = json(StatusCode::CREATED, api::McpServer { warnings, ..told(added) });
+    let location = format!("/api/v1/mcp/servers/{}", encoded(&name));
+    let servers = state.servers()?;
+    // The server knows it too: it may be stored, and that its answer was given may not be.
+    let known = asked.clone().map(|(key, fingerprint)| Asked { key: format!("{}\t{key}", servers.user()), fingerprint });
+    let made = async move {
+        let added = servers.add(NewMcpServer { name, owner, config, asked: known }).await?;
+        Ok(api::McpServer { warnings, ..told(added) })
+    };
+    let mut response = json(StatusCode::CREATED, once(&state, asked, "mcp/servers", Keeps::Answer, made).await?);
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
     }

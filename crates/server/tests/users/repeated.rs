@@ -221,3 +221,44 @@ async fn what_is_shown_once_is_made_once_also_after_a_restart() {
     }
     assert_eq!(known().await, 3);
 }
+
+#[tokio::test]
+async fn an_mcp_server_that_was_removed_is_not_added_again_by_the_request_that_added_it() {
+    let server = server().await;
+    let token = admin(&server, "root").await;
+    let path = "/api/v1/mcp/servers";
+    let add = async |name: &str| {
+        let body = json!({"name": name, "url": "http://127.0.0.1:9/", "enabled": false});
+        server.with(Method::POST, path, &token, KEY, body).await
+    };
+    let first = add("s1").await;
+    assert_eq!((first.status, first.header("location")), (StatusCode::CREATED, "/api/v1/mcp/servers/s1"), "{}", first.body);
+    let removed = server.with(Method::DELETE, &format!("{path}/s1"), &token, ("x-none", ""), Value::Null).await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT);
+    let again = add("s1").await;
+    assert_eq!(
+        (again.status, again.json(), again.header("location")),
+        (StatusCode::CREATED, first.json(), first.header("location"))
+    );
+    assert_eq!(server.get(&format!("{path}/s1"), &token).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(add("s2").await.code(), (422, "idempotency_key_reused".to_owned()));
+}
+
+#[tokio::test]
+async fn a_key_that_one_user_added_an_mcp_server_with_is_nothing_to_another() {
+    let server = server().await;
+    let (anna, ben) = (admin(&server, "anna").await, admin(&server, "ben").await);
+    let (_, bob) = server.member("bob").await;
+    let add = async |token: &str, name: &str| {
+        let body = json!({"name": name, "url": "http://127.0.0.1:9/", "enabled": false});
+        server.with(Method::POST, "/api/v1/mcp/servers", token, KEY, body).await
+    };
+    let everyones = add(&anna, "s1").await;
+    assert_eq!((everyones.status, &everyones.json()["owner"]), (StatusCode::CREATED, &json!("everyone")));
+    let own = add(&bob, "s2").await;
+    assert_eq!(own.status, StatusCode::CREATED, "{}", own.body);
+    let taken = add(&ben, "s1").await;
+    assert_eq!(taken.status, StatusCode::CONFLICT, "{}", taken.body);
+    assert_ne!(taken.code().1, "request_under_way");
+    assert_eq!(add(&anna, "s1").await.json(), everyones.json());
+}
