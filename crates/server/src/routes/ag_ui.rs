@@ -9,7 +9,9 @@ use http::{HeaderValue, StatusCode, header};
 use turnwright_core::{
     CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
 };
-use turnwright_engine::{ClientResult, EngineError, NewMessage, OnWaiting, SettingsOverlay, StoreError, WatchFrom};
+use turnwright_engine::{
+    ClientResult, EngineError, KnownAs, NewMessage, OnWaiting, Sent, SettingsOverlay, StoreError, WatchFrom,
+};
 
 use crate::agui::answers::{Resumed, interrupts, not_answered, resumed};
 use crate::agui::back::{
@@ -285,7 +287,7 @@ async fn answered(
     }
     // Nothing is decided by a request that is refused for what it says.
     let beside = beside(state, conversation, input, once, said_last).await?;
-    Ok(match resume(state, conversation, input, beside, once).await {
+    Ok(match resume(state, conversation, input, (beside, said_last), once).await {
         Ok(part) => part.map_or(Answered::Nothing, Answered::Part),
         Err(error) => Answered::Refused(error),
     })
@@ -319,18 +321,24 @@ async fn beside(
     let (again, is_all) = engine.look(conversation, look).await?;
     content.drain(..again);
     engine.admits(&content)?;
-    let known_as = match said_as(state, conversation, input).await? {
-        None => None,
-        Some(name) => match (SaidAs { name, after: said_last }).key(engine, conversation).await? {
-            Ok(key) => Some(key),
-            // Another request said it meanwhile.
-            Err(_) => return Ok(None),
-        },
-    };
+    // Another request may have said it meanwhile.
+    let Ok(known_as) = known_as(state, conversation, input, said_last).await? else { return Ok(None) };
     // The page's own calls have results that come with it.
     let on_waiting = if is_all { OnWaiting::Deny } else { OnWaiting::Hold };
     let said = NewMessage { content, overlay, on_waiting, idempotency: Some(once.clone()), known_as, ..NewMessage::text("") };
     Ok(Some(said))
+}
+
+/// What the page calls what is said last, where it is not said yet.
+async fn known_as(
+    state: &ServerState,
+    conversation: &ConversationId,
+    input: &RunInput,
+    said_last: Option<Seq>,
+) -> Result<Result<Option<KnownAs>, Sent>, ApiError> {
+    let Some(name) = said_as(state, conversation, input).await? else { return Ok(Ok(None)) };
+    let known = SaidAs { name, after: said_last }.known(state.engine(), conversation).await?;
+    Ok(known.map(Some))
 }
 
 /// What the page's tools gave to calls that wait for it.
@@ -434,7 +442,7 @@ async fn resume(
     state: &ServerState,
     conversation: &ConversationId,
     input: &RunInput,
-    mut beside: Option<NewMessage>,
+    (mut beside, said_last): (Option<NewMessage>, Option<Seq>),
     once: &(String, String),
 ) -> Result<Option<Part>, ApiError> {
     let engine = state.engine();
@@ -452,6 +460,10 @@ async fn resume(
         match stored {
             // What was said before is taken for said, whatever else was answered beside it.
             Ok(()) => beside = None,
+            Err(EngineError::SaidMeanwhile) => match known_as(state, conversation, input, said_last).await? {
+                Ok(known) => beside.iter_mut().for_each(|message| message.known_as.clone_from(&known)),
+                Err(_said) => beside = None,
+            },
             // Somebody may have answered the same at the same moment.
             Err(
                 EngineError::NotWaiting { .. } | EngineError::NotAsked { .. } | EngineError::Store(StoreError::Repeated { .. }),
