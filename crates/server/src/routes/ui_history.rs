@@ -37,7 +37,12 @@ pub(super) async fn as_told(
     }
     for message in &mut read {
         let id = message.get("id").and_then(Value::as_str).unwrap_or_default();
-        let Some(at) = told.iter().position(|told| told.id == id && is_the_same(message, told)) else { continue };
+        let Some(at) = told.iter().position(|told| told.id == id && is_the_same(message, told)) else {
+            if version < UiVersion::V6 {
+                ask_nothing(message);
+            }
+            continue;
+        };
         let Assembled { metadata, parts, .. } = told.swap_remove(at);
         message.insert("parts".to_owned(), parts.into_iter().map(Value::Object).collect());
         message.extend(metadata.map(|metadata| ("metadata".to_owned(), metadata)));
@@ -63,6 +68,16 @@ fn stored(events: &[Event]) -> &[Event] {
     events.get(..end).unwrap_or_default()
 }
 
+/// Makes of calls that wait to be allowed what clients know that know no approvals.
+fn ask_nothing(message: &mut Map<String, Value>) {
+    let parts = message.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten();
+    let is_asked = |part: &&mut Map<String, Value>| part.get("state").is_some_and(|state| state == "approval-requested");
+    for part in parts.filter_map(Value::as_object_mut).filter(is_asked) {
+        part.insert("state".to_owned(), "input-available".into());
+        part.remove("approval");
+    }
+}
+
 /// Whether both hold the same words and the same calls.
 fn is_the_same(message: &Map<String, Value>, told: &Assembled) -> bool {
     let parts = message.get("parts").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -77,4 +92,25 @@ fn said<'a>(parts: impl Iterator<Item = &'a Map<String, Value>>) -> (String, Vec
         calls.extend(of("toolCallId"));
     }
     (words, calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_client_that_knows_no_approvals_is_given_a_call_that_waits_as_one_without_output() {
+        let text = json!({"type": "text", "text": "I write."});
+        let call = |more: Value| {
+            let mut call = json!({"type": "dynamic-tool", "toolCallId": "call_4_0", "toolName": "t", "input": {}});
+            call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            call
+        };
+        let asked = call(json!({"state": "approval-requested", "approval": {"id": "appr_4_0"}}));
+        let mut message = json!({"id": "turn_1", "role": "assistant", "parts": [text, asked]});
+        ask_nothing(message.as_object_mut().unwrap());
+        assert_eq!(message["parts"], json!([text, call(json!({"state": "input-available"}))]));
+    }
 }

@@ -15,10 +15,12 @@ mod apart;
 mod asked;
 mod calls;
 mod resuming;
+mod steps;
 
 use apart::{Said, is_unseen_by_next};
 use asked::Asked;
 use calls::{Call, definition};
+use steps::Unsent;
 
 /// Where a stream begins. In every case the fold is given the whole turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +34,14 @@ pub enum Begin {
         /// The user message that the client's message answers, where that is one that joined an open turn.
         joined: Option<Seq>,
     },
-    /// With this user message, which joined an open turn: a new message of the client.
+    /// With this user message, which joined an open turn: a new message of the client, named by the newest that its first answer
+    /// saw.
     Join(Seq),
     /// With the turn's beginning, for a client that has what people said up to this message, each at its place: the answer to
-    /// what joined the turn is a message of its own, which a `start` begins.
+    /// what joined the turn is a message of its own, which a `start` begins, named by the newest that it saw.
     Apart(Seq),
-    /// As [`Begin::Apart`] for a client that takes one message of a stream: with the answer to this message, or, where none has begun,
-    /// with the turn's beginning as one message.
+    /// As [`Begin::Apart`] for a client that takes one message of a stream: with the last of these that has begun, in which it
+    /// goes on.
     Answer(Seq),
     /// After this position, the id of the last chunk that the client read of the message before it lost the stream. The
     /// client has to know how a step is dropped ([`UiVersion::V7`]).
@@ -64,8 +67,10 @@ pub struct UiFold {
     last: Option<Seq>,
     is_started: bool,
     step: Step,
-    /// Where the open step's chunks begin among what is to be sent, while nothing of them was sent.
-    unsent_step: Option<usize>,
+    /// Where the open step's chunks are among what is to be sent, while nothing of them was sent.
+    unsent_step: Option<Unsent>,
+    /// Where what is to be sent first begins; `None` once that was sent.
+    first: Option<usize>,
     open: Option<OpenBlock>,
     texts: u32,
     reasonings: u32,
@@ -78,14 +83,15 @@ pub struct UiFold {
     said_last: Option<Seq>,
     /// Whether the model is already answering, without having seen it, when the next entry is told.
     is_answering: bool,
-    /// What a person said meanwhile: its place is after that answer.
+    /// What joined the turn, and when.
+    joined: Vec<(Seq, u64)>,
+    /// What a person said meanwhile and the client is to be told: its place is after that answer.
     said_meanwhile: Vec<Said>,
     /// The same once that answer is whole.
     said_before: Vec<Said>,
-    /// The user message that the client's message answers, where the stream began that with a message of its own.
+    /// The newest message that joined the turn and the client's message answers.
     answers: Option<Seq>,
-    /// Whether what the model says was begun before the message that the client's message answers.
-    is_unheard: bool,
+    untold: Untold,
     finish_reason: &'static str,
     model: Option<String>,
     created_at_ms: Option<u64>,
@@ -114,6 +120,16 @@ enum Step {
     Streaming,
     /// The model's message is whole; its calls are looked after.
     Told,
+}
+
+/// What was begun before the client's message and is not told yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Untold {
+    Nothing,
+    /// The beginning of the open step, which what comes of its calls needs.
+    Step,
+    /// The same, and all that the model says in it: it does not know the message that the client's message answers.
+    Answer,
 }
 
 impl Step {
@@ -165,12 +181,16 @@ impl UiFold {
             begin,
             offered,
             chunks,
-            phase: if matches!(begin, Begin::Turn | Begin::Apart(_)) { Phase::Telling } else { Phase::Quiet },
+            phase: match begin {
+                Begin::Turn | Begin::Apart(_) | Begin::Answer(_) => Phase::Telling,
+                Begin::Continue { .. } | Begin::Join(_) | Begin::After(_) => Phase::Quiet,
+            },
             last: None,
             // Whoever comes back has the message already.
             is_started: matches!(begin, Begin::After(_)),
             step: Step::Closed,
             unsent_step: None,
+            first: None,
             open: None,
             texts: 0,
             reasonings: 0,
@@ -179,10 +199,11 @@ impl UiFold {
             retaken: None,
             said_last: None,
             is_answering: false,
+            joined: Vec::new(),
             said_meanwhile: Vec::new(),
             said_before: Vec::new(),
             answers: None,
-            is_unheard: false,
+            untold: Untold::Nothing,
             finish_reason: "stop",
             model: None,
             created_at_ms: None,
@@ -196,7 +217,7 @@ impl UiFold {
             return;
         }
         self.unsent_step = None;
-        self.begin_whole(&frame.events);
+        self.first = self.last.is_none().then_some(out.len());
         let mut events = frame.events.iter();
         while let Some(event) = events.next() {
             self.come_back_before(event, out);
@@ -206,8 +227,9 @@ impl UiFold {
             }
             let before = out.len();
             let was_quiet = self.phase == Phase::Quiet;
-            self.event(event, out);
+            self.event(event, events.as_slice(), out);
             self.stopping(event, events.as_slice(), out);
+            self.start_before(before, out);
             if was_quiet && self.phase != Phase::Telling {
                 out.truncate(before);
             }
@@ -234,7 +256,8 @@ impl UiFold {
         }
     }
 
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+    /// Tells an event, after which these are told.
+    fn event(&mut self, event: &Event, rest: &[Event], out: &mut Vec<u8>) {
         if goes_on(event, self.turn) {
             self.end = None;
         }
@@ -243,14 +266,11 @@ impl UiFold {
             Event::TurnStarted { turn_id, model } => {
                 if *turn_id == self.turn {
                     self.model = Some(model.to_string());
-                    if self.phase == Phase::Telling {
-                        self.start(out);
-                    }
                 } else if *turn_id > self.turn {
                     self.phase = Phase::Past;
                 }
             }
-            Event::StepStarted { .. } => self.step_started(out),
+            Event::StepStarted { message_id } => self.step_started(*message_id, rest, out),
             Event::StepReset => self.reset(out),
             Event::StepFinished { finish_reason, .. } => {
                 self.close_block(out);
@@ -322,20 +342,20 @@ impl UiFold {
         match entry {
             Entry::User(message) => {
                 self.said_last = Some(seq);
-                self.is_unheard |= self.begin == Begin::Join(seq) && self.is_answering;
-                let is_told = self.version >= UiVersion::V7 || self.is_apart(seq);
-                if is_told && !begins_message && !message.content.is_empty() {
-                    let said = Said { seq, at_ms, text: text_of(&message.content) };
-                    if self.is_answering {
-                        self.said_meanwhile.push(said);
-                    } else {
-                        self.said_before(said, out);
-                    }
+                if self.begin == Begin::Join(seq) && self.is_answering {
+                    self.untold = Untold::Answer;
+                }
+                let is_said = !message.content.is_empty();
+                if is_said && seq > self.turn.0 {
+                    self.joined.push((seq, at_ms));
+                }
+                if is_said && !begins_message && self.version >= UiVersion::V7 && !self.is_at_its_place(seq) {
+                    self.said(Said { seq, text: text_of(&message.content) }, out);
                 }
             }
             Entry::Assistant(message) => {
                 self.said_before.append(&mut self.said_meanwhile);
-                self.is_unheard = false;
+                self.heard();
                 // The one that was asked first may not be the one that answers.
                 self.model = Some(format!("{}/{}", message.origin.provider, message.origin.model));
                 self.retaken = Some(seq).filter(|_| is_taken_back(message, self.said_last));
@@ -350,6 +370,7 @@ impl UiFold {
                 if let Some(message) = self.retaken.take() {
                     self.step = if self.step == Step::Told { Step::Streaming } else { self.step };
                     self.reset(out);
+                    self.take_back_step(out);
                     self.calls.retain(|call| call.id.message != message);
                 }
             }
@@ -370,10 +391,10 @@ impl UiFold {
         self.phase = Phase::Telling;
         self.unsent_step = None;
         self.open = None;
-        self.start(out);
         match self.begin {
             Begin::Turn | Begin::Apart(_) | Begin::Answer(_) => {}
             Begin::Continue { after, .. } => {
+                self.start(out);
                 self.chunks.set_id(after.get());
                 self.step = Step::Closed;
             }
@@ -387,7 +408,7 @@ impl UiFold {
                     call.is_asked_about = false;
                 }
                 if self.step != Step::Closed {
-                    self.chunks.plain(out, r#"{"type":"start-step"}"#);
+                    self.untold = Untold::Step;
                 }
             }
         }
@@ -400,10 +421,9 @@ impl UiFold {
         self.is_started = true;
         let turn = self.turn.to_string();
         let joined = match self.begin {
-            Begin::Join(message) | Begin::Continue { joined: Some(message), .. } => Some(message),
-            Begin::Turn | Begin::Continue { joined: None, .. } | Begin::After(_) | Begin::Apart(_) | Begin::Answer(_) => {
-                self.answers
-            }
+            Begin::Continue { joined, .. } => joined,
+            Begin::Join(message) => self.answers.max(Some(message)),
+            Begin::Turn | Begin::After(_) | Begin::Apart(_) | Begin::Answer(_) => self.answers,
         };
         let joined = joined.map(|message| format!("{turn}_{message}"));
         let created_at = self.created_at_ms.map(timestamp);
@@ -417,62 +437,8 @@ impl UiFold {
         self.chunks.start(out, &start);
     }
 
-    fn step_started(&mut self, out: &mut Vec<u8>) {
-        match self.step {
-            Step::Empty => {}
-            Step::Streaming => self.reset(out),
-            Step::Told => {
-                if self.phase == Phase::Telling {
-                    self.chunks.plain(out, r#"{"type":"finish-step"}"#);
-                }
-                self.steer(out);
-                self.begin_step(out);
-            }
-            Step::Closed => {
-                self.steer(out);
-                self.begin_step(out);
-            }
-        }
-    }
-
-    /// Tells what a person said and the model has not answered yet; what the client has begins a message.
-    fn steer(&mut self, out: &mut Vec<u8>) {
-        self.answer_apart(out);
-        for Said { seq, text, .. } in self.said_before.drain(..) {
-            self.chunks.steering(out, &format!("msg_{seq}"), &text);
-        }
-    }
-
-    fn begin_step(&mut self, out: &mut Vec<u8>) {
-        self.move_on();
-        self.chunks.plain(out, r#"{"type":"start-step"}"#);
-        self.step = Step::Empty;
-        self.unsent_step = Some(out.len());
-    }
-
-    /// Drops what the step produced, as far as the client can.
-    fn reset(&mut self, out: &mut Vec<u8>) {
-        self.is_unheard = false;
-        if self.step != Step::Streaming {
-            return;
-        }
-        if let Some(begin) = self.unsent_step {
-            out.truncate(begin);
-            self.open = None;
-            self.calls.retain(|call| call.arguments.is_some());
-        } else if self.version >= UiVersion::V7 {
-            self.close_block(out);
-            self.chunks.plain(out, r#"{"type":"reset-step"}"#);
-            self.calls.retain(|call| call.arguments.is_some());
-        } else {
-            self.close_block(out);
-            self.chunks.notice(out, "info", "The model's answer was interrupted and begins again.");
-        }
-        self.step = Step::Empty;
-    }
-
     fn delta(&mut self, kind: BlockKind, block: u32, text: &str, out: &mut Vec<u8>) {
-        if self.is_unheard {
+        if self.untold == Untold::Answer {
             self.step = Step::Streaming;
             return;
         }
@@ -506,22 +472,17 @@ impl UiFold {
     /// Tells how the turn stands, and ends the stream.
     fn finish(&mut self, out: &mut Vec<u8>) {
         let Some(end) = self.end.take() else { return };
-        let is_told = self.phase != Phase::Quiet || !matches!(self.begin, Begin::Answer(_));
         self.phase = Phase::Done;
-        if is_told {
-            self.start(out);
-        }
+        self.start(out);
         self.close_block(out);
         self.said_before.append(&mut self.said_meanwhile);
-        // Nothing answers it here.
-        self.forget_apart();
         self.steer(out);
-        for call in self.calls.iter().filter(|call| is_told && call.is_announced && call.arguments.is_none()) {
+        for call in self.calls.iter().filter(|call| call.is_announced && call.arguments.is_none()) {
             let text = "the model's answer was cut off before this call was complete";
             let told = (definition(&self.offered, &call.name), call.changed.as_deref());
             self.chunks.output_error(out, call.id, text, told);
         }
-        if is_told && self.step != Step::Closed {
+        if self.step != Step::Closed && self.untold == Untold::Nothing {
             self.chunks.plain(out, r#"{"type":"finish-step"}"#);
         }
         match end {
@@ -530,11 +491,11 @@ impl UiFold {
             End::Finished { status: "failed", error } => {
                 self.chunks.error(out, error.as_deref().unwrap_or("the turn failed"));
             }
-            End::Finished { status: "step_limit", .. } if is_told => {
+            End::Finished { status: "step_limit", .. } => {
                 self.chunks.notice(out, "warning", "The step limit of this turn is reached.");
                 self.chunks.finish(out, "other");
             }
-            End::Finished { status: "stopped", error: Some(summary) } if is_told => {
+            End::Finished { status: "stopped", error: Some(summary) } => {
                 self.chunks.notice(out, "warning", &summary);
                 self.chunks.finish(out, "other");
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use turnwright_core::{Entry, Journal, Verdict};
+use turnwright_core::{Entry, Journal, ProviderFailure, ProviderFailureKind, Verdict};
 use turnwright_engine::TurnState;
 use turnwright_testkit::Fuse;
 
@@ -311,4 +311,51 @@ async fn a_history_for_use_chat_has_the_parts_that_its_stream_left() {
     assert_eq!(told[1]["metadata"]["turnId"], "turn_1");
     // Clients before 6 know no approvals, and none that was denied.
     assert_eq!(history("&ui=5").await[1]["parts"][3]["state"], "output-error");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_has_what_the_stream_tells_where_a_message_joined_and_the_turn_was_tried_again() {
+    let gate = Arc::new(Semaphore::new(0));
+    let failure = ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no");
+    let half = Answer::of([text("Half an")]).gated(&gate).failing(failure);
+    let touches = Answer::whole([text("I touch."), call(0, "lab__touch", "{}")]);
+    let server = server([half, touches, Answer::whole([text("Then not.")])]);
+    let chat = server.post("/api/v1/conversations/c1/chat", json!({"content": "Touch!"}));
+    let others = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gate.add_permits(1);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let said = server.post("/api/v1/conversations/c1/messages", json!({"content": "and more"})).await;
+        assert_eq!(said.status, StatusCode::ACCEPTED);
+        gate.add_permits(9);
+    };
+    tokio::join!(chat, others);
+    let (conversation, turn) = ("c1".parse().unwrap(), "turn_1".parse().unwrap());
+    server.engine.wait(&conversation, turn).await.unwrap();
+    server.post("/api/v1/conversations/c1/retry", json!({})).await;
+    assert_eq!(server.engine.wait(&conversation, turn).await.unwrap(), TurnState::Parked);
+
+    let history = async |ui: &str| {
+        let page = server.get(&format!("/api/v1/conversations/c1/messages?format=ai-sdk-ui&ui={ui}")).await.json();
+        page["data"].as_array().unwrap().iter().filter(|said| said["role"] == "assistant").cloned().collect::<Vec<_>>()
+    };
+    let [said] = &history("7").await[..] else { panic!("one answer") };
+    let (name, waits) = (said["id"].as_str().unwrap().to_owned(), said["parts"][2].clone());
+    assert!(name.starts_with("turn_1_"), "{name}");
+    assert_eq!(
+        (&waits["state"], &waits["approval"]["requestReason"]),
+        (&json!("approval-requested"), &json!("asked by approve mode ask"))
+    );
+    for ui in ["6", "7"] {
+        let starts: Vec<String> = outline(&server.get(&format!("/api/chat/c1/stream?ui={ui}")).await)
+            .into_iter()
+            .filter(|told| told.starts_with("start "))
+            .collect();
+        assert_eq!(starts, [format!("start {name}")], "{ui}");
+    }
+    assert_eq!(history("5").await[0]["parts"][2]["state"], "input-available");
+    server.decide(waits["toolCallId"].as_str().unwrap(), "deny").await;
+    server.engine.wait(&conversation, turn).await.unwrap();
+    let denied = history("7").await[0]["parts"][2].clone();
+    assert_eq!((&denied["state"], &denied["approval"]["approved"]), (&json!("output-denied"), &json!(false)));
 }

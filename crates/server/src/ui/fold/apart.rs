@@ -1,77 +1,125 @@
 //! Answers to what joined an open turn, as messages of their own in one stream.
 
-use turnwright_core::{Entry, Seq};
+use turnwright_core::{Entry, MessageId, Seq};
 use turnwright_engine::Event;
 
-use super::{Begin, Phase, Step, UiFold};
+use super::{Begin, Phase, UiFold, Untold};
 
-/// What a person said in a turn that was open.
+/// What a person said in a turn that was open, where the client is to be told it.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) seq: Seq,
-    pub(super) at_ms: u64,
     pub(super) text: String,
 }
 
 impl UiFold {
-    /// Whether the client has this message of a person's at its place, so that the answer to it is a message of its own.
-    pub(super) fn is_apart(&self, message: Seq) -> bool {
+    /// Whether the client has this message of a person's at its place.
+    pub(super) fn is_at_its_place(&self, message: Seq) -> bool {
         matches!(self.begin, Begin::Apart(known) | Begin::Answer(known) if message <= known)
     }
 
-    /// Takes up what a person said before the next answer.
-    pub(super) fn said_before(&mut self, said: Said, out: &mut Vec<u8>) {
-        let is_apart = self.is_apart(said.seq) || self.said_before.iter().any(|said| self.is_apart(said.seq));
-        self.said_before.push(said);
-        // What calls came to that run yet belongs to the message before.
-        if !is_apart {
+    /// Whether an answer that saw what joined the turn begins a message, where the client has another open.
+    fn begins_apart(&self) -> bool {
+        match self.begin {
+            Begin::Apart(_) => true,
+            Begin::Answer(_) => self.first.is_some(),
+            Begin::Turn | Begin::Continue { .. } | Begin::Join(_) | Begin::After(_) => false,
+        }
+    }
+
+    /// The newest message that joined the turn and was seen by an answer that saw all up to this: the answer has its name.
+    fn newest_seen(&self, saw: Seq) -> Option<(Seq, u64)> {
+        self.joined.iter().rfind(|(seq, _)| *seq <= saw).copied()
+    }
+
+    /// Whether the answer that saw all up to this is told in another message than the one that the client has open.
+    pub(super) fn is_elsewhere(&self, saw: Seq) -> bool {
+        self.begins_apart() && self.phase == Phase::Telling && self.newest_seen(saw).map(|(seq, _)| seq) != self.answers
+    }
+
+    /// Begins the message of the answer that saw all up to this, where the client does not have it open, and says where it does.
+    pub(super) fn begin_message(&mut self, saw: Seq, out: &mut Vec<u8>) -> Option<usize> {
+        if self.phase != Phase::Telling || (self.is_started && !self.is_elsewhere(saw)) {
+            return None;
+        }
+        if let (Begin::Answer(_), Some(first)) = (self.begin, self.first) {
+            out.truncate(first);
+        }
+        let at = out.len();
+        self.is_started = false;
+        self.name_after(self.newest_seen(saw));
+        self.start(out);
+        Some(at)
+    }
+
+    fn name_after(&mut self, said: Option<(Seq, u64)>) {
+        if let Some((seq, at_ms)) = said {
+            (self.answers, self.created_at_ms) = (Some(seq), Some(at_ms));
+        }
+    }
+
+    /// Begins the client's message before what was told of it first, which stands there.
+    pub(super) fn start_before(&mut self, at: usize, out: &mut Vec<u8>) {
+        if self.phase != Phase::Telling || self.is_started || out.len() <= at {
+            return;
+        }
+        let told = out.split_off(at);
+        if let Begin::Join(_) = self.begin {
+            // Unless more joins before it, its answer sees all of that.
+            self.name_after(self.joined.last().copied());
+        }
+        self.start(out);
+        if self.untold != Untold::Nothing {
+            self.chunks.plain(out, r#"{"type":"start-step"}"#);
+        }
+        if self.untold == Untold::Step {
+            self.untold = Untold::Nothing;
+        }
+        out.extend(told);
+    }
+
+    /// Takes up what a person said, which the client is to be told.
+    pub(super) fn said(&mut self, said: Said, out: &mut Vec<u8>) {
+        if self.begins_apart() {
+            // The answer to it says where it stands.
+            self.said_before.push(said);
+        } else if self.is_answering {
+            self.said_meanwhile.push(said);
+        } else if self.phase == Phase::Telling && !self.is_started {
+            // The first answer says what the message is called.
+            self.said_before.push(said);
+        } else {
+            self.said_before.push(said);
             self.steer(out);
         }
     }
 
-    /// Begins the message of the answer that comes next, where that has one of its own.
-    pub(super) fn answer_apart(&mut self, out: &mut Vec<u8>) {
-        let Some(last) = self.said_before.iter().rposition(|said| self.is_apart(said.seq)) else { return };
-        let Some(said) = self.said_before.drain(..=last).next_back() else { return };
-        (self.answers, self.created_at_ms) = (Some(said.seq), Some(said.at_ms));
-        if self.phase == Phase::Telling {
-            self.is_started = false;
-            self.start(out);
-        } else if self.begin == Begin::Answer(said.seq) {
-            self.step = Step::Closed;
-            self.speak(out);
+    /// Tells what a person said and the model has not answered yet.
+    pub(super) fn steer(&mut self, out: &mut Vec<u8>) {
+        for Said { seq, text, .. } in self.said_before.drain(..) {
+            self.chunks.steering(out, &format!("msg_{seq}"), &text);
         }
     }
 
-    /// Forgets what nothing answers.
-    pub(super) fn forget_apart(&mut self) {
-        let last = self.said_before.iter().rposition(|said| self.is_apart(said.seq));
-        self.said_before.drain(..last.map_or(0, |last| last.saturating_add(1)));
-    }
-
-    /// Tells the turn as one message where the answer alone was to be told and has not begun.
-    pub(super) fn begin_whole(&mut self, events: &[Event]) {
-        if let Begin::Answer(message) = self.begin
-            && self.last.is_none()
-            && !is_answered(message, events)
-        {
-            self.begin = Begin::Turn;
-            self.phase = Phase::Telling;
-        }
+    /// The same before the answer that saw all up to this.
+    pub(super) fn steer_up_to(&mut self, saw: Seq, out: &mut Vec<u8>) {
+        let unseen = if self.begins_apart() {
+            let first = self.said_before.iter().position(|said| said.seq > saw);
+            self.said_before.split_off(first.unwrap_or(self.said_before.len()))
+        } else {
+            Vec::new()
+        };
+        self.steer(out);
+        self.said_before = unseen;
     }
 }
 
-/// Whether an answer to this message is among these events, or begins with them.
-fn is_answered(message: Seq, events: &[Event]) -> bool {
-    let said = events.iter().position(|event| matches!(event, Event::Entry { seq, .. } if *seq == message));
-    let rest = events.get(said.unwrap_or(events.len())..).unwrap_or_default();
-    rest.iter().enumerate().any(|(at, event)| match event {
-        Event::StepStarted { message_id } => {
-            let stored = rest.iter().skip(at).find_map(answer);
-            stored.map_or(message_id.0 > message, |saw| saw >= message)
-        }
-        _ => false,
-    })
+/// What the model is shown last of a step that begins at the place of `message`: of an answer that is stored it is known, and of one in
+/// flight it is all before the place that it had when it began.
+pub(super) fn seen(message: MessageId, rest: &[Event]) -> Seq {
+    let own = rest.iter().take_while(|event| !matches!(event, Event::StepStarted { .. }));
+    let before = Seq::new(message.0.get().saturating_sub(1)).unwrap_or(Seq::FIRST);
+    own.into_iter().find_map(answer).unwrap_or(before)
 }
 
 /// What the model was shown last, of an answer that is stored.

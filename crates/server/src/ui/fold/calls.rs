@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnwright_core::{ApprovalId, CallId, QuestionReason, ToolDefinition, Verdict, text_of};
 use turnwright_engine::Event;
 
-use super::{Step, UiFold};
+use super::{Step, UiFold, Untold};
 use crate::stopping::{TOLD, is_stop};
 use crate::ui::UiVersion;
 use crate::ui::chunk::{Output, Question};
@@ -50,7 +50,7 @@ impl UiFold {
     pub(super) fn input_started(&mut self, id: CallId, name: &str, out: &mut Vec<u8>) {
         self.close_block(out);
         self.step = Step::Streaming;
-        let is_told = !self.is_unheard;
+        let is_told = self.untold != Untold::Answer;
         if let Some(call) = self.call_mut(id, name) {
             call.is_announced = is_told;
         }
