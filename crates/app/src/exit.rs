@@ -106,6 +106,7 @@ impl From<EngineError> for Failure {
             EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
             | EngineError::TurnOpen { .. }
+            | EngineError::SaidMeanwhile
             | EngineError::NotWaiting { .. }
             | EngineError::NotAsked { .. }
             | EngineError::NotAllowed { .. }

@@ -45,6 +45,10 @@ pub enum EngineError {
         /// What it began with.
         settings: Box<TurnSettings>,
     },
+    /// A message was to be stored only where nobody said anything since its [`KnownAs`](crate::KnownAs) was looked up, and somebody did:
+    /// look again.
+    #[error("somebody said something meanwhile")]
+    SaidMeanwhile,
     /// The call does not wait for this.
     #[error("`{call}` cannot be decided like this: {why}")]
     NotWaiting {

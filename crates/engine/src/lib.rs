@@ -68,8 +68,8 @@ pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents, REPEATABLE_REQUESTS};
 pub use engine::{
     About, Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door, Engine, EngineLoad,
-    EngineParts, Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled, Remember, Sent,
-    SentState, TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
+    EngineParts, Explained, Extent, KnownAs, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled, Remember,
+    Sent, SentState, TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;

@@ -131,7 +131,8 @@ pub(crate) fn sources(
         sources.built_in.push(resources);
     }
     let origin = loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
-    for (name, server) in &loaded.config.mcp.servers {
+    let left_out = |name: &str| loaded.left_out.contains_key(name);
+    for (name, server) in loaded.config.mcp.servers.iter().filter(|(name, _)| !left_out(name)) {
         sources.add_server(name, server_config(name, server), origin.clone());
     }
     for (name, why) in &loaded.left_out {
@@ -266,8 +267,7 @@ fn add_built_ins(
         let mark = sources.marked(ledger, &loaded.data_dir)?;
         let mut config = CommandConfig::new(roots, variables(environment, &tools.command.env, &mark));
         config.shell = tools.command.shell.clone().map_or(config.shell, PathBuf::from);
-        config.default_timeout = tools.command.timeout_ms.map_or(config.default_timeout, Duration::from_millis);
-        config.max_timeout = tools.command.max_timeout_ms.map_or(config.max_timeout, Duration::from_millis);
+        (config.default_timeout, config.max_timeout) = (tools.command.usual(), tools.command.longest());
         let most = tools.command.max_output_bytes.and_then(|most| usize::try_from(most).ok());
         config.max_output_bytes = most.unwrap_or(config.max_output_bytes);
         let background = &mut config.background;
@@ -386,8 +386,8 @@ fn read_file(path: &Path) -> Result<Import, String> {
     read.map_err(|reason| format!("{} cannot be used: {reason}", path.display()))
 }
 
-/// Why another program's file cannot be used, or servers of it. Starts nothing.
-pub(crate) fn unusable(path: &Path, environment: &Environment) -> Vec<String> {
+/// Why another program's file cannot be used, or servers of it, where others have these names. Starts nothing.
+pub(crate) fn unusable(path: &Path, environment: &Environment, taken: &[&str]) -> Vec<String> {
     let import = match read_file(path) {
         Ok(import) => import,
         Err(reason) => return vec![reason],
@@ -396,6 +396,9 @@ pub(crate) fn unusable(path: &Path, environment: &Environment) -> Vec<String> {
     let left_out = import.left_out.iter().map(|why| format!("{origin}: {why}"));
     let servers = import.servers.into_iter().filter_map(|server| {
         let name = server.name.clone();
+        if taken.contains(&name.as_str()) {
+            return Some(format!("{origin}: the name `{name}` is taken; this server is left out"));
+        }
         let why = imported(server, path, environment).err()?;
         Some(format!("{origin}: MCP server `{name}` is left out: {why}"))
     });

@@ -14,6 +14,18 @@ use crate::config::{self, Loaded};
 /// minutes, nor fill the disk of a node.
 const LARGEST_COPY: u64 = 256 * 1024 * 1024;
 
+/// How an address of PostgreSQL is written, and a file that is called so.
+pub(crate) const OF_POSTGRES: &str =
+    "`postgres://USER:PASSWORD@HOST/DATABASE`, or for a file of such a name its path, as in `./postgres:x`";
+const WRITTEN_OTHERWISE: &str =
+    "it must be `postgres://USER:PASSWORD@HOST/DATABASE`, or for a file of such a name its path, as in `./postgres:x`";
+
+/// Whether a text begins as an address of PostgreSQL and is none: it may hold a password all the same, and nobody means a file.
+pub(crate) fn is_broken_postgres(address: &str) -> bool {
+    let scheme = address.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("postgres" | "postgresql")) && !PostgresOptions::is_address(address)
+}
+
 /// Where conversations are.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
@@ -49,6 +61,9 @@ impl Place {
             let options = PostgresOptions::parse(address)?.durability(durability).keeping_copies(&folder, LARGEST_COPY);
             let options = Box::new(options);
             return Ok(Self::Postgres { options, folder });
+        }
+        if is_broken_postgres(address) {
+            return Err(HostError::Database { address: "postgres:…".to_owned(), reason: WRITTEN_OTHERWISE });
         }
         let path = address.strip_prefix("sqlite://").or_else(|| address.strip_prefix("sqlite:")).unwrap_or(address);
         if let Some((scheme, _)) = path.split_once("://") {
@@ -97,5 +112,21 @@ impl Place {
             Self::Sqlite(options) => options.beside(name),
             Self::Postgres { folder, .. } => folder.join(name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_as_an_address_of_postgresql_and_is_none_is_told_without_what_it_holds() {
+        let at = |address: &str| Place::at(address, Path::new("/data"), Durability::Process);
+        for address in ["postgres:/u:SECRET@h/d", "postgresql:u:SECRET@h/d", "POSTGRES://u:SECRET@h/d", "postgres:x"] {
+            let told = at(address).unwrap_err().to_string();
+            assert_eq!(told, format!("the database `postgres:…` cannot be used: {WRITTEN_OTHERWISE}"), "{address}");
+        }
+        assert!(matches!(at("postgres://u:SECRET@h/d"), Ok(Place::Postgres { .. })));
+        assert!(matches!(at("./postgres:x"), Ok(Place::Sqlite(_))));
     }
 }

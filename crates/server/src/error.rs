@@ -174,6 +174,8 @@ impl From<EngineError> for ApiError {
             EngineError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
             EngineError::NoOpenTurn { .. } => (StatusCode::CONFLICT, "no_open_turn"),
             EngineError::TurnOpen { .. } | EngineError::OtherSettings { .. } => (StatusCode::CONFLICT, "turn_open"),
+            // Whoever names a message looks again by itself.
+            EngineError::SaidMeanwhile => (StatusCode::SERVICE_UNAVAILABLE, "conflict"),
             EngineError::NotWaiting { .. } | EngineError::NotAsked { .. } => (StatusCode::CONFLICT, "not_waiting"),
             EngineError::Misfilled { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer"),
             EngineError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
@@ -194,6 +196,7 @@ impl From<EngineError> for ApiError {
             | EngineError::NoOpenTurn { .. }
             | EngineError::TurnOpen { .. }
             | EngineError::OtherSettings { .. }
+            | EngineError::SaidMeanwhile
             | EngineError::NotWaiting { .. }
             | EngineError::NotAsked { .. }
             | EngineError::Misfilled { .. }

@@ -4,7 +4,7 @@
 //! A name counts beside the message before it, so a page that gives all its messages one name has as many messages.
 
 use turnwright_core::{ContentBlock, Control, ConversationId, Entry, Journal, MessageId, Seq};
-use turnwright_engine::{Engine, EngineError, Sent};
+use turnwright_engine::{Engine, EngineError, KnownAs, Sent};
 
 use crate::error::ApiError;
 
@@ -45,14 +45,13 @@ impl<'a> Named<'a> {
         self.name
     }
 
-    /// The key under which it is kept where it is new.
-    pub(crate) fn key(&self) -> (String, String) {
-        self.key_after(self.last)
+    /// How it is kept where it is new, and nobody says anything else meanwhile.
+    pub(crate) fn known(&self) -> KnownAs {
+        KnownAs { key: self.key_after(self.last), after: self.last }
     }
 
-    fn key_after(&self, before: Option<Seq>) -> (String, String) {
-        let before = before.map_or(0, Seq::get);
-        (format!("{}/said {} after {before}", self.conversation, self.name), String::new())
+    fn key_after(&self, before: Option<Seq>) -> String {
+        format!("{}/said {} after {}", self.conversation, self.name, before.map_or(0, Seq::get))
     }
 
     /// What was said last, where that is it.
@@ -67,8 +66,7 @@ impl<'a> Named<'a> {
 
     async fn among(&self, engine: &Engine, most: usize) -> Result<Option<Sent>, ApiError> {
         for (message, before) in self.said.iter().take(most) {
-            let (key, fingerprint) = self.key_after(*before);
-            let sent = engine.said_before(&key, &fingerprint).await?;
+            let sent = engine.said_before(&self.key_after(*before), "").await?;
             if let Some((_, sent)) = sent.filter(|(of, sent)| of == self.conversation && sent.message_id == *message) {
                 return Ok(Some(sent));
             }
@@ -87,16 +85,16 @@ pub(crate) struct SaidAs {
 }
 
 impl SaidAs {
-    /// The key under which it is kept; or what said it since.
-    pub(crate) async fn key(
+    /// How it is kept, where nobody says anything else meanwhile; or what said it since.
+    pub(crate) async fn known(
         &self,
         engine: &Engine,
         conversation: &ConversationId,
-    ) -> Result<Result<(String, String), Sent>, ApiError> {
+    ) -> Result<Result<KnownAs, Sent>, ApiError> {
         let (said, last) = said_in(engine, conversation).await?;
         let named = Named { conversation, name: self.name.clone(), said, last };
         let since = named.newest(engine).await?.filter(|sent| Some(sent.message_id.0) > self.after);
-        Ok(since.map_or_else(|| Ok(named.key()), Err))
+        Ok(since.map_or_else(|| Ok(named.known()), Err))
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod begin;
 pub(crate) mod chat;
 pub(crate) mod chunk;
 mod decided;
+mod deciding;
 pub(crate) mod error;
 pub(crate) mod given;
 pub(crate) mod history;

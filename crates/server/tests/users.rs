@@ -332,6 +332,13 @@ async fn a_token_does_what_its_scopes_say_by_every_door() {
         let refused = server.post(path, &chats, body).await;
         assert!(matches!(refused.status.as_u16(), 400 | 403), "{path}: {} {}", refused.status, refused.body);
     }
+    // Nor is what stands beside a decision said.
+    let before = server.get("/api/v1/conversations/c/messages", &whole).await.json();
+    let approval = json!({"type": "mcp_approval_response", "approval_request_id": call.replacen("call_", "mcpr_", 1) + "_c", "approve": true});
+    let beside = json!({"model": "test/scripted", "input": [approval, {"role": "user", "content": "sneaked in"}]});
+    let refused = server.post("/v1/responses", &chats, beside).await;
+    assert_eq!((refused.status, refused.json()["error"]["code"].clone()), (StatusCode::FORBIDDEN, json!("insufficient_scope")));
+    assert_eq!(server.get("/api/v1/conversations/c/messages", &whole).await.json(), before);
     // Nor is it declined in a person's name.
     let declines = json!({"content": "never mind", "on_waiting": "deny"});
     let refused = server.post("/api/v1/conversations/c/messages", &chats, declines).await;

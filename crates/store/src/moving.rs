@@ -28,6 +28,16 @@ pub enum Location {
     Postgres(Box<PostgresOptions>),
 }
 
+impl Location {
+    /// The same, where a database has to be: nothing is made where there is none.
+    fn that_is_there(&self) -> Self {
+        match self {
+            Self::Sqlite(options) => Self::Sqlite(options.clone().that_is_there()),
+            Self::Postgres(options) => Self::Postgres(Box::new(options.as_ref().clone().that_is_there())),
+        }
+    }
+}
+
 /// What was moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
@@ -64,10 +74,17 @@ pub const MOVING: &str = "moving";
 /// Moves everything `from` one database `to` another that is empty, or to which the same move broke off; then compares both.
 ///
 /// # Errors
-/// [`StoreError::Unusable`], where they are one, one of them is in use, the target has something else in it, or both are not the same at
+/// [`StoreError::Unusable`], where there is no source, they are one, one of them is in use, the target has something else in it, or both are not the same at
 /// the end. Nothing is removed then, and the source is never changed.
 pub async fn move_all(from: &Location, to: &Location) -> Result<Moved, StoreError> {
-    let (from, to) = (open(from, Use::Moves).await?, open(to, Use::Moves).await?);
+    let from = open(&from.that_is_there(), Use::Moves).await?;
+    let to = match open(to, Use::Moves).await {
+        Ok(to) => to,
+        Err(error) => {
+            from.close().await;
+            return Err(error);
+        }
+    };
     let moved = async {
         if from.name() == to.name() {
             let reason = format!("{} is both what is moved and where to; name another one to move to", from.name());
@@ -92,10 +109,26 @@ pub async fn move_all(from: &Location, to: &Location) -> Result<Moved, StoreErro
 /// once it is whole, `FILE.part` before.
 ///
 /// # Errors
-/// Where the file is there, and as [`move_all`].
+/// Where the file is there, where the database or something else that was not made here has the name under which it is written,
+/// and as [`move_all`].
 pub async fn backup(from: &Location, file: &std::path::Path) -> Result<Moved, StoreError> {
-    let part = Part::begin(file)?;
-    let (from, to) = (open(from, Use::Reads).await?, open(&Location::Sqlite(part.options()), Use::Moves).await?);
+    let source = match from {
+        Location::Sqlite(options) => Some(options.path()?),
+        Location::Postgres(_) => None,
+    };
+    let from = open(&from.that_is_there(), Use::Reads).await?;
+    let begun = async {
+        let part = Part::begin(file, source.as_deref())?;
+        let to = open(&Location::Sqlite(part.options()), Use::Moves).await?;
+        Ok((part, to))
+    };
+    let (part, to) = match begun.await {
+        Ok(begun) => begun,
+        Err(error) => {
+            from.close().await;
+            return Err(error);
+        }
+    };
     let moved = all(&*from, &*to).await;
     from.close().await;
     to.close().await;
@@ -128,9 +161,9 @@ pub(crate) async fn copy_of_older(
 /// Looks whether everything can be read and nothing is missing; what is wrong, in words.
 ///
 /// # Errors
-/// Where the database cannot be used at all.
+/// Where there is none, or it cannot be used at all.
 pub async fn check(location: &Location) -> Result<(Moved, Vec<String>), StoreError> {
-    let rows = open(location, Use::Reads).await?;
+    let rows = open(&location.that_is_there(), Use::Reads).await?;
     let found = check::check(&*rows).await;
     rows.close().await;
     found

@@ -68,7 +68,7 @@ impl SqliteStore {
     /// corrupt. [`StoreError::Unusable`], where it is not ours, not a database, not writable, or its folder is missing. No
     /// file is changed then.
     pub fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
-        let places = open::Places::prepare(&options.location)?;
+        let places = open::Places::prepare(options)?;
         let file = places.database;
         let may_wait = Arc::new(AtomicBool::new(true));
         let connection = open::for_writing(&file, options, &may_wait).map_err(|error| failure::of(&file, &error))?;
@@ -93,12 +93,13 @@ impl SqliteStore {
 
 /// A connection of its own to a database that a store has open, and its file.
 pub(crate) fn rows_connection(options: &SqliteOptions) -> Result<(rusqlite::Connection, std::path::PathBuf), StoreError> {
-    let file = open::Places::prepare(&options.location)?.database;
+    let file = open::Places::prepare(options)?.database;
     let connection = open::for_writing(&file, options, &Arc::new(AtomicBool::new(true)));
     Ok((connection.map_err(|error| failure::of(&file, &error))?, file))
 }
 
 pub(crate) use failure::of as failure_of;
+pub(crate) use options::Making;
 pub(crate) use part::Part;
 
 #[async_trait]

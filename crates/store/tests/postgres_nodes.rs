@@ -366,10 +366,21 @@ async fn everything_is_moved_either_way_backed_up_and_found_sound() {
 
     turnwright_store::move_all(&postgres, &back).await.unwrap();
     is_whole(&SqliteStore::open(&at("back.db")).unwrap()).await;
+    let client = schema.client().await;
+    let nothing =
+        Location::Postgres(Box::new(PostgresOptions::parse(&schema.address().replace(&schema.name, "nosuch")).unwrap()));
+    for refused in [
+        turnwright_store::check(&nothing).await.unwrap_err(),
+        turnwright_store::backup(&nothing, &folder.path().join("nothing.db")).await.unwrap_err(),
+        turnwright_store::move_all(&nothing, &Location::Sqlite(at("nothing.db"))).await.unwrap_err(),
+    ] {
+        assert!(refused.to_string().starts_with("there is nothing in the schema `nosuch` of the database `"), "{refused}");
+    }
+    let made = client.query_one("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'nosuch')", &[]).await.unwrap();
+    assert!(!made.get::<_, bool>(0) && !folder.path().join("nothing.db").exists());
     for location in [&first, &postgres, &back] {
         assert_eq!(turnwright_store::check(location).await.unwrap().1, Vec::<String>::new());
     }
-    let client = schema.client().await;
     client.batch_execute(&format!("DELETE FROM {}.entry WHERE place & 4294967295 = 3", schema.name)).await.unwrap();
     let wrong = turnwright_store::check(&postgres).await.unwrap().1;
     assert_eq!(wrong, ["conversation `a` should have 5 entries and has 2 in a row"]);
@@ -390,6 +401,7 @@ async fn a_backup_has_its_name_once_it_is_whole_and_takes_the_place_of_one_that_
     std::fs::write(path("backup.db.part-wal"), "the rest").unwrap();
     std::fs::create_dir(path("backup.db.part.locks")).unwrap();
     std::fs::write(path("backup.db.part.locks").join(format!("{}.lock", "0a".repeat(16))), "").unwrap();
+    std::fs::write(path("backup.db.part.locks").join("made-as-part"), "").unwrap();
     turnwright_store::backup(&first, &path("backup.db")).await.unwrap();
     let mode = std::fs::metadata(path("backup.db")).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
@@ -399,6 +411,7 @@ async fn a_backup_has_its_name_once_it_is_whole_and_takes_the_place_of_one_that_
 
     // While one is written the same is not begun a second time, and nothing has its name.
     let at_work = SqliteStore::open(&SqliteOptions::at_file(path("second.db.part"))).unwrap();
+    std::fs::write(path("second.db.part.locks").join("made-as-part"), "").unwrap();
     let refused = turnwright_store::backup(&first, &path("second.db")).await.unwrap_err().to_string();
     assert!(refused.contains("another process writes"), "{refused}");
     assert!(path("second.db.part").exists() && !path("second.db").exists());

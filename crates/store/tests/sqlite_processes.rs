@@ -61,6 +61,58 @@ async fn those_that_have_a_database_open_know_of_one_another_by_whatever_name_ea
     assert!(!first.is_alive(beside.driver()).await.unwrap());
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_to_a_database_that_is_not_there_yet_is_a_name_of_it_as_any_other() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["data", "large", "links"] {
+        std::fs::create_dir(path(name)).unwrap();
+    }
+    symlink(path("large/turnwright.db"), path("data/turnwright.db")).unwrap();
+    symlink("../large/own.db", path("links/second.db")).unwrap();
+    symlink("links/second.db", path("first.db")).unwrap();
+    let names = [
+        (SqliteOptions::in_directory(path("data")), "large/turnwright.db", "large/locks"),
+        (SqliteOptions::at_file(path("first.db")), "large/own.db", "large/own.db.locks"),
+    ];
+    for (options, file, locks) in names {
+        let first = SqliteStore::open(&options).unwrap();
+
+        let mode = std::fs::metadata(path(file)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{options:?}");
+        assert!(path(locks).join(format!("{}.lock", first.driver())).is_file(), "{options:?}");
+        for other in [options.clone(), SqliteOptions::at_file(path(file))] {
+            assert_eq!(options.beside("processes"), other.beside("processes"));
+            let other = SqliteStore::open(&other).unwrap();
+            for (one, another) in [(&first, &other), (&other, &first)] {
+                assert!(one.is_alive(another.driver()).await.unwrap(), "{options:?}");
+            }
+            other.close().await;
+        }
+        first.close().await;
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_is_told_and_one_that_leads_to_itself_ends() {
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    symlink(path("missing/own.db"), path("nowhere.db")).unwrap();
+    symlink(path("round.db"), path("round.db")).unwrap();
+    let said = |name: &str| SqliteStore::open(&SqliteOptions::at_file(path(name))).unwrap_err().to_string();
+
+    let missing = format!("does not exist; create `{}` or name another file", path("missing").display());
+    assert!(said("nowhere.db").ends_with(&missing), "{}", said("nowhere.db"));
+    assert!(said("round.db").contains("round.db"), "{}", said("round.db"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is made");
+}
+
 /// This test's own program as another process that appends until it is killed.
 struct Appender {
     process: Child,

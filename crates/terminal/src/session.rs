@@ -81,13 +81,8 @@ impl Session {
             content,
             overlay: self.overlay.clone(),
             on_waiting: OnWaiting::Hold,
-            decided: Vec::new(),
             kept_by: KeptBy::Chat,
-            create: false,
-            conversation: SettingsOverlay::default(),
-            replaces: None,
-            idempotency: None,
-            known_as: None,
+            ..NewMessage::text(String::new())
         };
         let sent = self.engine.send(&id, message).await?;
         Ok((id, Told { turn: sent.turn_id, after }))

@@ -34,7 +34,7 @@ use decision::decisions;
 pub use decision::{About, Decided};
 use message::Kept;
 pub(super) use message::kept_summary;
-pub use message::{NewMessage, OnWaiting, Sent, SentState};
+pub use message::{KnownAs, NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
 pub(super) use results::result;
@@ -105,7 +105,8 @@ impl Engine {
             self.inner.refresh_sources().await;
         }
         let own = |(key, fingerprint): (String, String)| (self.own_key(&key), fingerprint);
-        let (idempotency, known_as) = (message.idempotency.map(own), message.known_as.map(own));
+        let idempotency = message.idempotency.map(own);
+        let known_as = message.known_as.map(|known| KnownAs { key: self.own_key(&known.key), ..known });
         let message = NewMessage { idempotency, known_as, ..message };
         if self.is_draining() {
             return Err(EngineError::ShuttingDown);
@@ -131,10 +132,13 @@ impl Engine {
         }
         match self.say(id, message, bounds).await.inspect(|sent| self.tell_of(sent)) {
             // The same request may have come twice at once, and the other one was stored first.
-            Err(error) => match self.sent_before(key).await? {
-                Some(sent) => Ok(sent),
-                None => self.sent_before(message.known_as.as_ref()).await?.ok_or(error),
-            },
+            Err(error) => {
+                if let Some(sent) = self.sent_before(key).await? {
+                    return Ok(sent);
+                }
+                let known = message.known_as.as_ref().map(|known| (known.key.clone(), String::new()));
+                self.sent_before(known.as_ref()).await?.ok_or(error)
+            }
             sent => sent,
         }
     }

@@ -131,6 +131,47 @@ async fn a_message_is_held_where_not_all_is_decided_with_it() {
 }
 
 #[tokio::test]
+async fn what_is_decided_with_a_message_is_decided_whole_where_that_is_asked_for_or_nothing_is_stored() {
+    let (world, call) = parked().await;
+    let before = world.journal().await.last_seq();
+    let deny = |call: CallId| (call, choice(Verdict::Deny));
+    let other = CallId { index: 7, ..call };
+    let says = |decided| NewMessage { decided, decides_whole: true, ..NewMessage::text("and") };
+    world.engine.send(&world.id, says(vec![deny(call), deny(other)])).await.unwrap_err();
+    assert_eq!(world.journal().await.last_seq(), before);
+    let sent = world.engine.send(&world.id, says(vec![deny(call)])).await.unwrap();
+    world.engine.wait(&world.id, sent.turn_id).await.unwrap();
+    let after = world.journal().await.last_seq();
+    // It is decided, and the turn is over.
+    world.engine.send(&world.id, says(vec![deny(call)])).await.unwrap_err();
+    assert_eq!(world.journal().await.last_seq(), after);
+}
+
+#[tokio::test]
+async fn for_whom_nobody_can_be_asked_mode_ask_denies_and_others_are_what_was_chosen() {
+    for (chosen, mode) in [
+        (ApproveMode::Ask, ApproveMode::ReadOnly),
+        (ApproveMode::None, ApproveMode::None),
+        (ApproveMode::All, ApproveMode::All),
+    ] {
+        let provider = ScriptedProvider::new([Answer::whole([text("Hi.")])]);
+        let world = world(
+            provider,
+            ScriptedSource::new("tools", [ScriptedTool::echo("write")]),
+            Setup { approve: chosen, ..Setup::default() },
+        )
+        .await;
+        let sent = world.engine.send(&world.id, NewMessage { denies_questions: true, ..NewMessage::text("go") }).await.unwrap();
+        world.engine.wait(&world.id, sent.turn_id).await.unwrap();
+        assert_eq!(world.journal().await.turn().unwrap().settings().approve, mode, "{chosen:?}");
+    }
+    // A turn that is open goes on as it began.
+    let (world, _) = parked().await;
+    let joins = NewMessage { denies_questions: true, ..NewMessage::text("and") };
+    assert_eq!(world.engine.send(&world.id, joins).await.unwrap().state, SentState::Held);
+}
+
+#[tokio::test]
 async fn what_joins_a_turn_may_choose_another_model_and_no_other_setting() {
     let (world, _) = parked().await;
     let before = world.journal().await;

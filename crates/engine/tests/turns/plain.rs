@@ -8,7 +8,9 @@ use tokio::sync::{Barrier, Semaphore};
 use turnwright_core::{
     Declared, Entry, ProviderFailure, ProviderFailureKind, StreamDelta, ToolChoice, ToolErrorKind, TurnStatus,
 };
-use turnwright_engine::{CallLimits, EngineError, KnownSecrets, NewMessage, SettingsOverlay, ToolError, ToolOutput, TurnState};
+use turnwright_engine::{
+    CallLimits, EngineError, KnownAs, KnownSecrets, NewMessage, SettingsOverlay, ToolError, ToolOutput, TurnState,
+};
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, completed, results, world};
@@ -309,7 +311,7 @@ async fn a_message_is_stored_once_for_what_it_is_known_as_whatever_its_own_key()
     let world = world(ScriptedProvider::new([Answer::whole([text("Once.")])]), echo(), Setup::default()).await;
     let known_as = |key: Option<&str>| NewMessage {
         idempotency: key.map(|key| (key.to_owned(), "f".to_owned())),
-        known_as: Some(("page".to_owned(), String::new())),
+        known_as: Some(KnownAs { key: "page".to_owned(), after: None }),
         ..NewMessage::text("go")
     };
     let first = world.engine.send(&world.id, known_as(Some("k1"))).await.unwrap();
@@ -319,6 +321,21 @@ async fn a_message_is_stored_once_for_what_it_is_known_as_whatever_its_own_key()
     world.engine.wait(&world.id, first.turn_id).await.unwrap();
     assert_eq!(world.engine.said_before("page", "").await.unwrap(), Some((world.id.clone(), first)));
     assert_eq!(world.provider.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_that_is_known_by_what_was_said_before_it_is_stored_behind_that_alone() {
+    let answers = [Answer::whole([text("One.")]), Answer::whole([text("Two.")])];
+    let world = world(ScriptedProvider::new(answers), echo(), Setup::default()).await;
+    let known_as = |after| NewMessage { known_as: Some(KnownAs { key: "page".to_owned(), after }), ..NewMessage::text("mine") };
+    let other = world.engine.send(&world.id, NewMessage::text("another's")).await.unwrap();
+    world.engine.wait(&world.id, other.turn_id).await.unwrap();
+    let before = world.journal().await.last_seq();
+    assert_eq!(world.engine.send(&world.id, known_as(None)).await.unwrap_err(), EngineError::SaidMeanwhile);
+    assert_eq!(world.journal().await.last_seq(), before, "nothing is stored");
+    let sent = world.engine.send(&world.id, known_as(Some(other.message_id.0))).await.unwrap();
+    assert_eq!(world.engine.send(&world.id, known_as(Some(other.message_id.0))).await.unwrap(), sent);
+    world.engine.wait(&world.id, sent.turn_id).await.unwrap();
 }
 
 #[tokio::test]

@@ -241,6 +241,7 @@ fn shown(node: &Node, schema: &Value) -> String {
     let hides = |format: &Value| ["password", "database", "seal-key"].iter().any(|secret| format == secret);
     let is_secret = node.has_variables || schema.get("format").is_some_and(hides);
     match &node.value {
+        NodeValue::String(text) if is_secret && text.is_empty() => "empty".to_owned(),
         NodeValue::String(_) | NodeValue::Integer(_) if is_secret => "a value that is not shown".to_owned(),
         NodeValue::String(text) => {
             let text = without_secrets(text);

@@ -13,6 +13,7 @@ use turnwright_tools::net::Allow;
 use super::nats::nats_urls;
 use crate::AddressRange;
 use crate::secrets::key_bytes;
+use crate::storage;
 
 /// Where relative paths start.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +55,7 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             is_log_level(text),
             "`off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
         ),
-        "database" => must(!text.is_empty(), "a database URL or file, such as `postgres://user@host/name`"),
+        "database" => database(text, bases),
         "seal-key" => must(key_bytes(text).is_some(), "64 hexadecimal digits, such as `openssl rand -hex 32` prints"),
         "nats-url" => nats_urls(text),
         "nats-prefix" => must(
@@ -100,6 +101,19 @@ fn absolute(text: &str, bases: Bases<'_>) -> String {
     let path = bases.folder.join(path.unwrap_or_else(|| PathBuf::from(text)));
     // Made of its components again, `./x` is `x`; `..` stays, since a link may be before it.
     path.components().collect::<PathBuf>().to_string_lossy().into_owned()
+}
+
+/// The address of a database, where it is a file by its whole path.
+fn database(text: &str, bases: Bases<'_>) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("a database URL or file, such as `postgres://user@host/name`".to_owned());
+    }
+    if storage::is_broken_postgres(text) {
+        return Err(storage::OF_POSTGRES.to_owned());
+    }
+    let file = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")).unwrap_or(text);
+    // What is no address of a file is looked at by whoever opens it.
+    Ok(if file.is_empty() || file.contains("://") { text.to_owned() } else { absolute(file, bases) })
 }
 
 fn is_mount(text: &str) -> bool {

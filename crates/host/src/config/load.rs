@@ -194,12 +194,14 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.apps(&mut problems);
     meaning.notify(&mut problems);
     meaning.nats(&mut problems);
+    meaning.command(&mut problems);
     meaning.web(&mut problems);
     meaning.apis(&mut problems);
     meaning.loops(&mut problems);
     meaning.embeddings(&endpoints, &mut problems);
     meaning.profiles(&mut problems);
     meaning.servers(&mut problems, &mut warnings);
+    meaning.names(&mut warnings, &mut left_out);
     // What is not right by itself would be told twice.
     if problems.is_empty() {
         meaning.budgets(&mut problems);

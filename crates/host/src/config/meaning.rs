@@ -1,8 +1,12 @@
 //! What the schema cannot say: keys that need or exclude one another, and names that must lead somewhere.
 
+use std::path::Path;
+
+use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use turnwright_core::policy::Policy;
 use turnwright_core::{ModelRef, nearest};
+use turnwright_network::Network;
 use turnwright_providers::{ProfileChoice, UnknownProfile, catalogue_facts};
 
 use super::document::{Node, NodeValue};
@@ -65,6 +69,24 @@ impl Meaning<'_> {
                         out beside that, or [server.oidc] left out";
             problems.push(Problem::new(place_of(self.root, ["server", "auth"]), text));
         }
+        self.identity_provider(problems);
+        let wrong = server.public_url.as_deref().and_then(|url| {
+            let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            // What it holds is not repeated here either.
+            if authority.contains('@') {
+                Some("has a user or a password, which all would see who are sent there; it must be without")
+            } else if rest.contains(['?', '#']) {
+                Some("has a query or a fragment, behind which there are no paths; it must end with its path")
+            } else {
+                None
+            }
+        });
+        if let Some(wrong) = wrong {
+            let keys = ["server", "public_url"];
+            problems.push(Problem::new(place_of(self.root, keys), format!("`{}` {wrong}", KeyPath::of(keys))));
+            return;
+        }
         let below = server.public_url.as_deref().map(path_of).unwrap_or_default().trim_end_matches('/');
         if below.is_empty() {
             return;
@@ -79,6 +101,24 @@ impl Meaning<'_> {
         };
         let text = format!("the path of `server.public_url` is {wrong}");
         problems.push(Problem::new(place_of(self.root, ["server", "public_url"]), text));
+    }
+
+    /// What the identity provider is asked for has a name.
+    fn identity_provider(self, problems: &mut Vec<Problem>) {
+        let Some(oidc) = &self.config.server.oidc else { return };
+        let is_empty = |name: &Option<String>| name.as_deref().is_some_and(|name| name.trim().is_empty());
+        let of_group = "the name of a group, or left out";
+        let names = [
+            ("client_id", oidc.client_id.trim().is_empty(), "the name by which the provider knows this server"),
+            ("groups_claim", oidc.groups_claim.trim().is_empty(), "the name of a claim, or left out"),
+            ("admin_group", is_empty(&oidc.admin_group), of_group),
+            ("member_group", is_empty(&oidc.member_group), of_group),
+        ];
+        for (key, _, right) in names.into_iter().filter(|(_, is_wrong, _)| *is_wrong) {
+            let keys = ["server", "oidc", key];
+            let text = format!("`{}` is empty; it must be {right}", KeyPath::of(keys));
+            problems.push(Problem::new(place_of(self.root, keys), text));
+        }
     }
 
     /// The frames of apps are of another origin than the page, and the page's is known.
@@ -143,6 +183,21 @@ impl Meaning<'_> {
         if let (Some(first), Some(second)) = (given.next(), given.next()) {
             tell(second, &format!("stands beside `{first}`; a server is known to NATS in one way"));
         }
+        // Where nobody is called nobody reads them.
+        if nats.url.is_none() {
+            return;
+        }
+        let read = |file: &Path| std::fs::read(file).map_err(|error| error.to_string());
+        let trusted = |pem: Vec<u8>| Network::default().trusting(&pem).map(drop).map_err(|error| error.to_string());
+        let files = [
+            ("ca_file", &nats.ca_file, nats.ca_file.as_deref().map(|file| read(file).and_then(trusted))),
+            ("credentials", &nats.credentials, nats.credentials.as_deref().map(|file| read(file).map(drop))),
+        ];
+        for (key, file, found) in files {
+            if let (Some(file), Some(Err(why))) = (file, found) {
+                tell(key, &format!("is `{}`, which cannot be used: {why}", file.display()));
+            }
+        }
     }
 
     /// Nothing repeats before it comes twice.
@@ -161,6 +216,18 @@ impl Meaning<'_> {
             let text = format!("`{}` {text}", KeyPath::of(keys.iter().copied()));
             problems.push(Problem::new(place_of(self.root, keys), text));
         }
+    }
+
+    /// A command may take the time that it is given.
+    pub(crate) fn command(self, problems: &mut Vec<Problem>) {
+        let Some((given, longest)) = self.config.tools.command.is_above_longest() else { return };
+        let keys = ["tools", "command", "timeout_ms"];
+        let text = format!(
+            "`{}` is {given}, above the {longest} of `tools.command.max_timeout_ms`, so that no command would run; it must be at most \
+             that",
+            KeyPath::of(keys)
+        );
+        problems.push(Problem::new(place_of(self.root, keys), text));
     }
 
     /// Whoever searches the web can be asked.
@@ -303,6 +370,22 @@ impl Meaning<'_> {
                     problems.push(Problem::new(place, text));
                 }
             }
+        }
+    }
+
+    /// A server with the name of a built-in source is left out where that is offered. Other programs' files call theirs so too.
+    pub(crate) fn names(self, warnings: &mut Vec<Problem>, left_out: &mut IndexMap<String, String>) {
+        let built_in = self.config.built_in_sources();
+        let servers = self.config.mcp.servers.iter().filter(|(_, server)| server.enabled);
+        for (name, _) in servers.filter(|(name, _)| built_in.contains(&name.as_str())) {
+            let keys = ["mcp", "servers", name];
+            let text = format!(
+                "{} has the name of built-in tools and is left out; it must have another, or they be turned off",
+                KeyPath::of(keys).section()
+            );
+            let problem = Problem::new(place_of(self.root, keys), text);
+            left_out.insert(name.clone(), problem.to_string());
+            warnings.push(problem);
         }
     }
 

@@ -89,6 +89,20 @@ impl Config {
         self.max_steps.or(self.settings.max_steps).unwrap_or(TurnSettings::DEFAULT_MAX_STEPS)
     }
 
+    /// The names of built-in sources that no MCP server can have, beside those of the HTTP APIs.
+    pub(crate) fn built_in_sources(&self) -> Vec<&'static str> {
+        let tools = &self.tools;
+        let sources = [
+            ("filesystem", tools.filesystem.enabled),
+            ("command", tools.command.enabled),
+            ("web", tools.web.working().is_some()),
+            ("artifact", tools.artifact.enabled),
+            ("executable", tools.executable.values().any(|tool| tool.enabled)),
+            ("resources", true),
+        ];
+        sources.into_iter().filter(|(_, is_offered)| *is_offered).map(|(name, _)| name).collect()
+    }
+
     /// What a turn of `model` runs with where neither its conversation nor its caller says otherwise.
     pub fn turn_settings(&self, model: ModelRef) -> TurnSettings {
         TurnSettings {

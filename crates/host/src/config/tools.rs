@@ -1,6 +1,7 @@
 //! `[tools.…]`: the built-in tools.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -254,6 +255,28 @@ pub struct CommandTools {
     /// The longest time that a command goes on in the background, in milliseconds.
     #[schemars(range(min = 1))]
     pub background_ms: Option<u64>,
+}
+
+impl CommandTools {
+    /// In milliseconds, where nothing is said: how long a command may take, and how long a call may ask for.
+    const USUAL_MS: u64 = 30_000;
+    const LONGEST_MS: u64 = 600_000;
+
+    /// The longest time that a call may ask for.
+    pub fn longest(&self) -> Duration {
+        Duration::from_millis(self.max_timeout_ms.unwrap_or(Self::LONGEST_MS))
+    }
+
+    /// How long a command may take where the call does not say; where nothing is said here either, no longer than a call may ask for.
+    pub fn usual(&self) -> Duration {
+        self.timeout_ms.map_or_else(|| Duration::from_millis(Self::USUAL_MS).min(self.longest()), Duration::from_millis)
+    }
+
+    /// The time that is given, and the longest, where it is above that: every command would be refused.
+    pub(crate) fn is_above_longest(&self) -> Option<(u64, u64)> {
+        let longest = self.max_timeout_ms.unwrap_or(Self::LONGEST_MS);
+        self.timeout_ms.filter(|given| *given > longest).map(|given| (given, longest))
+    }
 }
 
 /// Whether commands are confined.

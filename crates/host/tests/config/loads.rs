@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use turnwright_core::policy::{Action, RuleText};
 use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort};
 use turnwright_host::config::{
-    Dialect, Durability, McpFile, McpTool, McpTransport, Overrides, Profile, Secret, expand, json_schema, load,
+    ConfigFile, Dialect, Durability, McpFile, McpTool, McpTransport, Overrides, Profile, Secret, expand, json_schema, load,
 };
+use turnwright_host::environment::Environment;
 
 use super::{WORK, environment, file, load_text, load_with};
 
@@ -283,7 +284,7 @@ fn a_server_that_is_switched_off_misses_no_variable() {
 #[test]
 fn the_default_file_of_mcp_servers_lies_beside_the_configuration_or_in_the_working_directory() {
     let optional = |path: &str| McpFile { path: path.into(), is_required: false };
-    let elsewhere = turnwright_host::config::ConfigFile { path: "/etc/tw/turnwright.toml".into(), text: String::new() };
+    let elsewhere = ConfigFile { path: "/etc/tw/turnwright.toml".into(), text: String::new() };
     let loaded = load(Some(&elsewhere), &environment(), &Overrides::default()).unwrap();
     assert_eq!(loaded.mcp_files, [optional("/etc/tw/config/mcp-servers.json"), optional("/work-dir/config/mcp-servers.json")]);
     assert_eq!(load_text("").unwrap().mcp_files, [optional("/work-dir/config/mcp-servers.json")]);
@@ -327,4 +328,33 @@ fn every_word_of_the_schema_is_a_value() {
         let config = load_text(&format!("[providers.p]\ndialect = \"{word}\"")).unwrap().config;
         assert_eq!(config.providers["p"].dialect.map(Dialect::as_str), Some(word));
     }
+}
+
+#[test]
+fn a_database_file_starts_where_its_name_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = ConfigFile { path: folder.path().join("turnwright.toml"), text: String::new() };
+    let environment = environment();
+    let database = |text: String, environment: &Environment, overrides: &Overrides| {
+        let loaded = load(Some(&ConfigFile { text, ..file.clone() }), environment, overrides).unwrap();
+        loaded.config.storage.database.unwrap().expose().to_owned()
+    };
+    let written = |value: &str| database(format!("[storage]\ndatabase = {value:?}"), &environment, &Overrides::default());
+    let within = |name: &str| folder.path().join(name).display().to_string();
+    let rows = [
+        ("a.db", within("a.db")),
+        ("./b/a.db", within("b/a.db")),
+        ("sqlite:a.db", within("a.db")),
+        ("sqlite:///var/a.db", "/var/a.db".to_owned()),
+        ("~/a.db", "/home/ada/a.db".to_owned()),
+        ("/var/a.db", "/var/a.db".to_owned()),
+        ("postgres://h/d", "postgres://h/d".to_owned()),
+    ];
+    for (value, expected) in rows {
+        assert_eq!(written(value), expected, "{value}");
+    }
+    let by_variable = environment.clone().with("TURNWRIGHT_STORAGE_DATABASE", "a.db");
+    assert_eq!(database(String::new(), &by_variable, &Overrides::default()), format!("{WORK}/a.db"));
+    let by_flag = Overrides { database: Some("a.db".to_owned()), ..Overrides::default() };
+    assert_eq!(database("[storage]\ndatabase = \"b.db\"".to_owned(), &environment, &by_flag), format!("{WORK}/a.db"));
 }

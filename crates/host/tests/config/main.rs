@@ -4,6 +4,7 @@ mod endpoints;
 mod files;
 mod loads;
 mod messages;
+mod refused;
 mod shows;
 
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use super::{environment, file, load_text, load_with};
 
 /// Each row: what is written, and all that is said about it.
 #[track_caller]
-fn says(text: &str, expected: &[&str]) {
+pub(crate) fn says(text: &str, expected: &[&str]) {
     let told = match load_text(text) {
         Ok(loaded) => panic!("it loads: {:?}", loaded.config),
         Err(problems) => problems.to_string(),
@@ -319,6 +319,24 @@ fn nobody_is_sent_to_an_identity_provider_where_nobody_signs_in() {
     for before in ["", "[server]\nauth = \"tokens\"\n"] {
         assert!(load_text(&format!("{before}{oidc}")).is_ok(), "{before}");
     }
+}
+
+#[test]
+fn a_command_may_take_the_time_that_it_is_given() {
+    let above = |given: u64, longest: u64| {
+        format!(
+            "turnwright.toml:2: `tools.command.timeout_ms` is {given}, above the {longest} of `tools.command.max_timeout_ms`, so that no command would run; it must be at most that"
+        )
+    };
+    says("[tools.command]\ntimeout_ms = 5001\nmax_timeout_ms = 5000", &[&above(5_001, 5_000)]);
+    says("[tools.command]\ntimeout_ms = 600001", &[&above(600_001, 600_000)]);
+    let times = |text: &str| {
+        let command = load_text(&format!("[tools.command]\n{text}")).unwrap().config.tools.command;
+        (command.usual().as_millis(), command.longest().as_millis())
+    };
+    assert_eq!(times(""), (30_000, 600_000));
+    assert_eq!(times("max_timeout_ms = 5000"), (5_000, 5_000));
+    assert_eq!(times("timeout_ms = 5000\nmax_timeout_ms = 5000"), (5_000, 5_000));
 }
 
 #[test]

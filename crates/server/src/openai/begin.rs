@@ -6,8 +6,7 @@ use std::sync::Arc;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 use turnwright_core::{
-    ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, QuestionReason, Seq, ToolDefinition, TurnId, Verdict,
-    is_blank,
+    ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, Seq, ToolDefinition, TurnId, is_blank,
 };
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
@@ -16,7 +15,8 @@ use turnwright_engine::{
 use turnwright_host::import;
 
 use super::again::{Again, Came, taken_up};
-use super::decided::{decided_before, decides_in_one, decision};
+use super::decided::{decides_in_one, decision};
+use super::deciding::decide;
 use super::given::{self, GivenBefore, given, goes_on};
 use super::history::{History, Item, Said, mark, said_again, unanswered};
 use super::ids;
@@ -230,22 +230,22 @@ fn says_nothing(history: &History) -> ApiError {
 }
 
 /// Where something is said.
-enum Place {
+pub(super) enum Place {
     /// In a conversation that is made for it.
     New(ConversationId),
     /// In the one that is named, which is made where it is not there.
     Named(ConversationId),
     /// In one that is there.
     There(ConversationId),
-    /// The same, before what waits there is decided about.
-    Beside(ConversationId),
+    /// The same, with what is decided about what waits there: all of it, or nothing is said.
+    Beside(ConversationId, Vec<(CallId, Choice)>),
 }
 
 /// What is answered to a question about a call, and whether with a yes; nothing where its result is given.
 type Decided = Option<(ApprovalId, bool)>;
 
 /// What the same request with the same key began, where it came before.
-async fn begun_before(
+pub(super) async fn begun_before(
     state: &ServerState,
     ask: &Ask,
     users: &[ContentBlock],
@@ -294,93 +294,6 @@ async fn begun_before(
     }
 }
 
-/// A person's decisions, where the request brings some, are stored, after what they say beside them: what waits too and is not decided
-/// about is denied. What comes of them; the same where somebody decided before, so that whoever sends them again gets the same answer.
-async fn decide(
-    state: &ServerState,
-    ask: &Ask,
-    users: Vec<ContentBlock>,
-    history: &Fingerprint,
-) -> Result<Option<Begun>, ApiError> {
-    let mut conversation = ask.conversation.clone();
-    let mut decided: Vec<(CallId, Choice)> = Vec::new();
-    let mut before: Vec<CallId> = Vec::new();
-    let mut asked: Vec<(ApprovalId, bool)> = Vec::new();
-    for (place, request, is_approved, reason) in ask.history.approvals() {
-        let param = format!("input[{place}].approval_request_id");
-        let unknown = || ApiError::invalid(format!("nothing waits under the name `{request}`")).about(&param);
-        let (approval, held) = ids::read_request(request).ok_or_else(unknown)?;
-        let call = approval.call;
-        asked.push((approval, is_approved));
-        conversation = held.or(conversation);
-        let id = conversation.as_ref().ok_or_else(unknown)?;
-        let look = |journal: &Journal| {
-            let waits = journal.turn().and_then(|turn| turn.waiting().find(|(waits, _)| waits.approval() == approval));
-            waits.map(|(_, question)| Ok(question.reason)).or_else(|| decided_before(journal, approval).map(Err))
-        };
-        let reason_of = match where_there(state.engine().look(id, look).await)?.flatten().ok_or_else(unknown)? {
-            Ok(reason) => reason,
-            Err(was_approved) if was_approved == is_approved => {
-                before.push(call);
-                continue;
-            }
-            Err(_) => {
-                let what = format!("`{request}` was decided about otherwise before");
-                return Err(ApiError::invalid(what).about(&param));
-            }
-        };
-        let verdict = match (reason_of, is_approved) {
-            (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
-            (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
-            (QuestionReason::ClientTool, _) => return Err(unknown()),
-            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Verdict::Allow,
-            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, false) => Verdict::Deny,
-        };
-        decided.push((call, Choice { verdict, arguments: None, reason: reason.map(str::to_owned) }));
-    }
-    let Some(conversation) = conversation.filter(|_| !decided.is_empty() || !before.is_empty()) else { return Ok(None) };
-    if decided.is_empty() && !users.is_empty() {
-        // The same request may have decided a moment ago, and said it.
-        if let Some(begun) = begun_before(state, ask, &users, history).await? {
-            return Ok(Some(begun));
-        }
-        return say(state, Place::There(conversation), ask, users, history.clone()).await.map(Some);
-    }
-    if let Some((results_of, results)) = given(ask)
-        && results_of == conversation
-    {
-        state.engine().give_results(&conversation, results).await?;
-    }
-    if decided.is_empty() {
-        return after_calls(state, conversation, before, Some(&ask.overlay), history.clone()).await.map(Some);
-    }
-    let look = |journal: &Journal| {
-        let turn = journal.turn()?;
-        let waiting = turn.waiting().filter(|(_, question)| question.reason != QuestionReason::ClientTool);
-        Some(waiting.map(|(call, question)| (call.id, question.reason)).collect::<Vec<_>>())
-    };
-    let Some(waiting) = state.engine().look(&conversation, look).await? else { return Ok(None) };
-    let named: Vec<CallId> = decided.iter().map(|(call, _)| *call).chain(before).collect();
-    for (call, reason) in waiting.into_iter().filter(|(call, _)| !named.contains(call)) {
-        let verdict = if reason == QuestionReason::UnknownOutcome { Verdict::Skip } else { Verdict::Deny };
-        decided.push((call, Choice { verdict, arguments: None, reason: None }));
-    }
-    let key = ask.idempotency.clone().filter(|_| users.is_empty());
-    if !users.is_empty() {
-        // The model sees it at its next step, and not a step later.
-        say(state, Place::Beside(conversation.clone()), ask, users, history.clone()).await?;
-    }
-    if let Err(error) = state.engine().decide_once(&conversation, decided, key).await {
-        // The same may have been decided at the same moment.
-        let is_so = |journal: &Journal| asked.iter().all(|(asked, is_so)| decided_before(journal, *asked) == Some(*is_so));
-        let may_be_so = matches!(error, EngineError::NotWaiting { .. } | EngineError::Store(StoreError::Repeated { .. }));
-        if !may_be_so || !state.engine().look(&conversation, is_so).await? {
-            return Err(error.into());
-        }
-    }
-    after_calls(state, conversation, named, None, history.clone()).await.map(Some)
-}
-
 async fn is_newest(engine: &Engine, conversation: &ConversationId, turn: TurnId) -> Result<bool, ApiError> {
     let look = |journal: &Journal| journal.turn().is_some_and(|newest| newest.id() == turn);
     Ok(where_there(engine.look(conversation, look).await)?.unwrap_or(false))
@@ -399,7 +312,7 @@ pub(super) fn where_there<T>(found: Result<T, EngineError>) -> Result<Option<T>,
     }
 }
 
-async fn say(
+pub(super) async fn say(
     state: &ServerState,
     place: Place,
     ask: &Ask,
@@ -410,35 +323,41 @@ async fn say(
         return Err(ApiError::invalid("the user's message is empty; say something").about("messages"));
     }
     let is_new = matches!(place, Place::New(_));
-    let (conversation, create, on_waiting) = match place {
-        Place::New(conversation) | Place::Named(conversation) => (conversation, true, OnWaiting::Deny),
-        Place::There(conversation) => (conversation, false, OnWaiting::Deny),
-        Place::Beside(conversation) => (conversation, false, OnWaiting::Hold),
+    let (conversation, create, on_waiting, decided) = match place {
+        Place::New(conversation) | Place::Named(conversation) => (conversation, true, OnWaiting::Deny, Vec::new()),
+        Place::There(conversation) => (conversation, false, OnWaiting::Deny, Vec::new()),
+        Place::Beside(conversation, decided) => (conversation, false, OnWaiting::Hold, decided),
     };
-    let known_as = match &ask.known_as {
-        Some(name) => match name.key(state.engine(), &conversation).await? {
-            Ok(key) => Some(key),
-            // Another request said it meanwhile.
-            Err(sent) => {
-                let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
-                return begun(state, conversation, part, history).await;
-            }
-        },
-        None => None,
-    };
-    let message = NewMessage {
+    let mut message = NewMessage {
         content,
         overlay: ask.overlay.clone(),
         on_waiting,
-        decided: Vec::new(),
+        decided,
+        decides_whole: true,
         kept_by: KeptBy::Servers,
         create,
         conversation: of_conversation(ask),
         replaces: None,
         idempotency: ask.idempotency.clone(),
-        known_as,
+        known_as: None,
+        denies_questions: false,
     };
-    let sent = state.engine().send(&conversation, message).await?;
+    let sent = loop {
+        if let Some(name) = &ask.known_as {
+            match name.known(state.engine(), &conversation).await? {
+                Ok(known) => message.known_as = Some(known),
+                // Another request said it meanwhile.
+                Err(sent) => {
+                    let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
+                    return begun(state, conversation, part, history).await;
+                }
+            }
+        }
+        match state.engine().send(&conversation, message.clone()).await {
+            Err(EngineError::SaidMeanwhile) => tokio::task::yield_now().await,
+            sent => break sent?,
+        }
+    };
     let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
     if is_new {
         return Ok(Begun { conversation, part, offered: Arc::from([]), history });
@@ -455,7 +374,7 @@ async fn say(
 
 /// The answer to what was given to calls, or decided about them. Where that was stored before and the turn failed since, it is taken
 /// up again with these settings.
-async fn after_calls(
+pub(super) async fn after_calls(
     state: &ServerState,
     conversation: ConversationId,
     calls: Vec<CallId>,

@@ -3,7 +3,6 @@
 use axum::response::Response;
 use http::StatusCode;
 use turnwright_api as api;
-use turnwright_core::ApproveMode;
 use turnwright_engine::{EngineError, KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 
 use super::idempotency::repeatable;
@@ -40,21 +39,20 @@ pub(super) async fn chat(
     let version = query.version(UiVersion::V7)?;
     let mut content = settings::content(request.content)?;
     let attached = Attached::resolve(&state, &mut content).await?;
-    let mut message = NewMessage {
+    let message = NewMessage {
         content,
         overlay: settings::overlay(state.engine(), request.model, request.settings)?,
         on_waiting: on_waiting(request.on_waiting),
         decided: Vec::new(),
+        decides_whole: false,
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
         replaces: None,
         idempotency: repeatable(&whole, &format!("{id}/chat"))?,
         known_as: None,
+        denies_questions: is_streamed && cannot_ask(version),
     };
-    if is_streamed {
-        deny_what_cannot_be_asked(&mut message, version);
-    }
     // Apart, so that a stream that waits for its first words does not keep the room that sending takes.
     let sent = Box::pin(state.engine().send(&id, message)).await?;
     attached.keep(&state, &id).await;
@@ -90,12 +88,14 @@ pub(super) async fn store(State(state): State, InConversation(id): InConversatio
         overlay: settings::overlay(state.engine(), request.model, request.settings)?,
         on_waiting: on_waiting(request.on_waiting),
         decided: Vec::new(),
+        decides_whole: false,
         kept_by: KeptBy::Servers,
         create: false,
         conversation: SettingsOverlay::default(),
         replaces: None,
         idempotency: repeatable(&whole, &format!("{id}/messages"))?,
         known_as: None,
+        denies_questions: false,
     };
     let sent = state.engine().send(&id, message).await.map_err(|error| match error {
         EngineError::NotFound { .. } => {
@@ -166,12 +166,9 @@ pub(super) fn begin_of(sent: &Sent) -> Begin {
     if sent.message_id.0 == sent.turn_id.0 { Begin::Turn } else { Begin::Join(sent.message_id.0) }
 }
 
-/// A client that knows no approvals cannot be asked: what would have to be asked about is denied.
-pub(super) fn deny_what_cannot_be_asked(message: &mut NewMessage, version: UiVersion) {
-    if version == UiVersion::V5 {
-        let chosen = message.overlay.approve.filter(|mode| *mode != ApproveMode::Ask);
-        message.overlay.approve = Some(chosen.unwrap_or(ApproveMode::ReadOnly));
-    }
+/// Whether a client knows no approvals: what would have to be asked about is denied.
+pub(super) fn cannot_ask(version: UiVersion) -> bool {
+    version < UiVersion::V6
 }
 
 pub(super) fn on_waiting(choice: api::OnWaiting) -> OnWaiting {

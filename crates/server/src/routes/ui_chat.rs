@@ -10,12 +10,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
-    ApprovalId, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason,
-    Seq, StoredEntry, TurnId, TurnStatus, Verdict, is_blank,
+    ApprovalId, ApproveMode, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId,
+    QuestionReason, Seq, StoredEntry, TurnId, TurnStatus, Verdict, is_blank,
 };
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
 
-use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
+use super::chat::{begin_of, cannot_ask, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
 use super::ui_said_again::{can_be_retried, named, names, newest, question};
@@ -114,38 +114,58 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         let (turn, begin) = answer(&state, &conversation, last, key).await?;
         return stream_of(&state, conversation, turn, (version, begin), stream).await;
     }
-    let named = named_last(&state, &conversation, &request).await?;
     let mut content = content(last.parts)?;
     let attached = Attached::resolve(&state, &mut content).await?;
-    if let (None, Some(named)) = (&key, &named)
-        && let Some((turn, begin)) = comes_again(&state, &conversation, named, (&content, request.model.clone())).await?
-    {
-        return stream_of(&state, conversation, turn, (version, begin), stream).await;
-    }
-    let replaces = match &request.message_id {
-        Some(name) if *name == last.id => replaced(&state, &conversation, &request.messages, named.as_ref()).await?,
-        Some(_) | None => None,
+    let replaces = request.message_id.as_deref() == Some(last.id.as_str());
+    let (turn, begin) = loop {
+        match say(&state, &conversation, (&request, version), (&content, replaces), key.as_ref()).await? {
+            Some(said) => break said,
+            // Somebody else said something, so that this may have come meanwhile.
+            None => tokio::task::yield_now().await,
+        }
     };
-    let mut message = NewMessage {
-        content,
-        overlay: settings::overlay(state.engine(), request.model, api::Settings::default())?,
+    attached.keep(&state, &conversation).await;
+    stream_of(&state, conversation, turn, (version, begin), stream).await
+}
+
+/// Says what a page says last, unless it came before; its turn, and where its stream begins. `None` where others said something
+/// meanwhile, and nothing is stored.
+async fn say(
+    state: &ServerState,
+    conversation: &ConversationId,
+    (request, version): (&UiRequest<'_>, UiVersion),
+    (content, replaces): (&[ContentBlock], bool),
+    key: Option<&(String, String)>,
+) -> Result<Option<(TurnId, Begin)>, ApiError> {
+    let named = named_last(state, conversation, request).await?;
+    if let (None, Some(named)) = (key, &named)
+        && let Some(again) = comes_again(state, conversation, named, (content, request.model.clone(), version)).await?
+    {
+        return Ok(Some(again));
+    }
+    let replaces = if replaces { replaced(state, conversation, &request.messages, named.as_ref()).await? } else { None };
+    let message = NewMessage {
+        content: content.to_vec(),
+        overlay: settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?,
         on_waiting: match request.on_waiting {
             Some(choice) => on_waiting(choice),
             None if state.engine().may_decide() => OnWaiting::Deny,
             None => OnWaiting::Hold,
         },
-        decided: decided_beside(&state, &conversation, &request.messages).await?,
+        decided: decided_beside(state, conversation, &request.messages).await?,
+        decides_whole: false,
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
         replaces,
-        idempotency: key,
-        known_as: named.map(|named| named.key()),
+        idempotency: key.cloned(),
+        known_as: named.map(|named| named.known()),
+        denies_questions: cannot_ask(version),
     };
-    deny_what_cannot_be_asked(&mut message, version);
-    let sent = state.engine().send(&conversation, message).await?;
-    attached.keep(&state, &conversation).await;
-    stream_of(&state, conversation, sent.turn_id, (version, begin_of(&sent)), stream).await
+    match state.engine().send(conversation, message).await {
+        Err(EngineError::SaidMeanwhile) => Ok(None),
+        sent => sent.map(|sent| Some((sent.turn_id, begin_of(&sent)))).map_err(ApiError::from),
+    }
 }
 
 /// The last message that the page has, by its name, where that is a person's.
@@ -164,18 +184,19 @@ async fn comes_again(
     state: &ServerState,
     conversation: &ConversationId,
     named: &Named<'_>,
-    (content, model): (&[ContentBlock], Option<String>),
+    (content, model, version): (&[ContentBlock], Option<String>, UiVersion),
 ) -> Result<Option<(TurnId, Begin)>, ApiError> {
     let Some(sent) = named.newest(state.engine()).await? else { return Ok(None) };
     let look = |journal: &Journal| {
         let turn = journal.turn().filter(|turn| turn.id() == sent.turn_id && says(journal, sent.message_id, content))?;
-        Some(turn.ended().is_none_or(|status| *status == TurnStatus::Completed))
+        Some((turn.ended().is_none_or(|status| *status == TurnStatus::Completed), turn.settings().approve))
     };
     match state.engine().look(conversation, look).await? {
         None => Ok(None),
-        Some(true) => Ok(Some((sent.turn_id, begin_of(&sent)))),
-        Some(false) => {
-            let overlay = settings::overlay(state.engine(), model, api::Settings::default())?;
+        Some((true, _)) => Ok(Some((sent.turn_id, begin_of(&sent)))),
+        Some((false, approve)) => {
+            let mut overlay = settings::overlay(state.engine(), model, api::Settings::default())?;
+            overlay.approve = retried_with(approve, version);
             Ok(Some((state.engine().retry(conversation, overlay).await?, Begin::Turn)))
         }
     }
@@ -231,6 +252,11 @@ async fn replaced(
     }
 }
 
+/// The mode with which a turn of this one is taken up again for a client, where that cannot be asked.
+fn retried_with(approve: ApproveMode, version: UiVersion) -> Option<ApproveMode> {
+    (approve == ApproveMode::Ask && cannot_ask(version)).then_some(ApproveMode::ReadOnly)
+}
+
 /// The turn of another answer; with an idempotency key the one that the first such request began.
 async fn regenerated(
     state: &ServerState,
@@ -269,17 +295,18 @@ async fn regenerate(
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
+        overlay.approve = journal.turn().and_then(|turn| retried_with(turn.settings().approve, version));
         return Ok(state.engine().retry_once(conversation, overlay, key).await?.turn_id);
     };
     overlay.model.get_or_insert_with(|| said.settings.model.clone());
-    let mut message = NewMessage {
+    let message = NewMessage {
         content: said.content.clone(),
         overlay,
         replaces: Some(asked),
         idempotency: key,
+        denies_questions: cannot_ask(version),
         ..NewMessage::text(String::new())
     };
-    deny_what_cannot_be_asked(&mut message, version);
     Ok(state.engine().send(conversation, message).await?.turn_id)
 }
 

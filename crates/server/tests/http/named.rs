@@ -70,6 +70,23 @@ async fn a_message_of_use_chat_that_comes_again_declines_nothing_and_tries_again
 }
 
 #[tokio::test]
+async fn a_message_that_comes_again_is_the_same_one_where_another_page_spoke_at_the_same_moment() {
+    for round in 0..8 {
+        let answers = (0..6).map(|_| Answer::whole([text("Yes.")])).collect::<Vec<_>>();
+        let server = server(answers);
+        let says = |id: &str, words: &str| page("submit-message", &[user(id, words)]);
+        let (other, mine) = (says("u1", "theirs"), says("u2", "mine"));
+        tokio::join!(server.post("/api/chat?ui=7", other), server.post("/api/chat?ui=7", mine.clone()));
+        let before = server.shown().await;
+        assert_eq!(before.len(), 2, "{round}: {before:?}");
+        if before.last().is_some_and(|last| last == "mine") {
+            server.post("/api/chat?ui=7", mine).await;
+            assert_eq!(server.shown().await, before, "{round}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn another_answer_to_a_message_that_never_came_says_it() {
     let server = server(["One.", "Two.", "Third."].map(|said| Answer::whole([text(said)])));
     let again = |messages: &[Value]| page("regenerate-message", messages);

@@ -21,6 +21,8 @@ pub(super) struct SqliteRows {
     store: SqliteStore,
     connection: Arc<Mutex<Connection>>,
     file: std::path::PathBuf,
+    /// By which a move that broke off is known: one and the same, however the database is called.
+    path: std::path::PathBuf,
 }
 
 impl SqliteRows {
@@ -32,7 +34,7 @@ impl SqliteRows {
             let begun = connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
             begun.map_err(|error| failure_of(&file, &error))?;
         }
-        Ok(Self { store, connection: Arc::new(Mutex::new(connection)), file })
+        Ok(Self { store, connection: Arc::new(Mutex::new(connection)), file, path: options.path()? })
     }
 
     async fn with<T: Send + 'static>(
@@ -86,7 +88,7 @@ fn places(count: usize) -> String {
 #[async_trait]
 impl Rows for SqliteRows {
     fn name(&self) -> String {
-        format!("the database `{}`", self.file.display())
+        format!("the database `{}`", self.path.display())
     }
 
     async fn is_in_use(&self) -> Result<bool, StoreError> {

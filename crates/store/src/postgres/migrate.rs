@@ -10,6 +10,7 @@ use super::failure::{self, Failed};
 use super::link::{Link, Patience};
 use super::options::PostgresOptions;
 use super::pool::Pool;
+use crate::sqlite::Making;
 
 /// One step of the schema's history.
 struct Migration {
@@ -52,8 +53,16 @@ const ALONE: &str = "SELECT pg_advisory_xact_lock(hashtextextended('turnwright '
 pub(super) async fn migrate(link: &Link, pool: &Pool) -> Result<(), Failed> {
     let options = pool.options();
     check_server(link, options).await?;
-    if standing(link, options).await? == Standing::Ready {
-        return Ok(());
+    match standing(link, options).await? {
+        Standing::Ready => return Ok(()),
+        Standing::New if options.making == Making::Refused => {
+            let (schema, shown) = (&options.schema, &options.shown);
+            let reason = format!(
+                "there is nothing in the schema `{schema}` of the database `{shown}`; name one that is there with `?schema=NAME`"
+            );
+            return Err(Failed::Refused(StoreError::Unusable { reason }));
+        }
+        Standing::New | Standing::Behind(_) | Standing::TooNew => {}
     }
     link.batch("BEGIN").await?;
     // It takes as long as the tables are large, and whoever waits for another that does it waits as long.

@@ -9,6 +9,7 @@ use turnwright_engine::StoreError;
 
 use super::LIMITS;
 use crate::Durability;
+use crate::sqlite::Making;
 
 /// How to open a [`PostgresStore`](super::PostgresStore).
 #[derive(Clone, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct PostgresOptions {
     pub(super) durability: Durability,
     pub(super) copies: Option<Copies>,
     pub(super) statement_limit: Duration,
+    /// What is done where the schema is not there.
+    pub(super) making: Making,
 }
 
 /// Where a copy is kept before a newer version brings the schema up.
@@ -115,6 +118,7 @@ impl PostgresOptions {
             durability: Durability::default(),
             copies: None,
             statement_limit: LIMITS.statement,
+            making: Making::default(),
         })
     }
 
@@ -136,6 +140,12 @@ impl PostgresOptions {
     #[must_use]
     pub fn statement_limit(self, limit: Duration) -> Self {
         Self { statement_limit: limit, ..self }
+    }
+
+    /// Opens what is there, and makes nothing where there is no such schema or nothing is in it.
+    #[must_use]
+    pub(crate) fn that_is_there(self) -> Self {
+        Self { making: Making::Refused, ..self }
     }
 
     /// The schema in which the tables are.

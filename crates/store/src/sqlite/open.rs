@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use turnwright_engine::StoreError;
 
 use super::failure;
-use super::options::{Location, SqliteOptions, with_suffix};
+use super::options::{Location, Making, SqliteOptions, with_suffix};
 
 /// Where everything of one database lies, as absolute paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,26 +26,27 @@ impl Places {
     ///
     /// The database is looked at but never opened by hand: closing a second handle of this process would drop the locks
     /// that SQLite holds on it.
-    pub(super) fn prepare(location: &Location) -> Result<Self, StoreError> {
-        let places = Self::of(location)?;
-        if let Location::Directory(path) = location {
+    pub(super) fn prepare(options: &SqliteOptions) -> Result<Self, StoreError> {
+        if options.making == Making::Refused {
+            must_be_there(&absolute(&options.location.file())?)?;
+        } else if let Location::Directory(path) = &options.location {
             create_folder(&absolute(path)?)?;
         }
+        let places = Self::of(&options.location)?;
         places.check()?;
         Ok(places)
     }
 
     fn of(location: &Location) -> Result<Self, StoreError> {
-        let database = match location {
-            Location::Directory(path) => absolute(path)?.join(FILE_NAME),
-            Location::File(path) => absolute(path)?,
-        };
+        let database = absolute(&location.file())?;
         let locks = beside(&database, "locks");
         Ok(Self { database, locks })
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        check_folder(self.database.parent().unwrap_or_else(|| Path::new("/")), &self.database)?;
+        // SQLite follows a link, and what lies beside a database lies beside that to which it leads.
+        let file = if self.database.is_symlink() { resolved(&self.database) } else { self.database.clone() };
+        check_folder(file.parent().unwrap_or_else(|| Path::new("/")), &self.database)?;
         check_file(&self.database)
     }
 }
@@ -66,15 +67,42 @@ impl SqliteOptions {
 /// What the database of a data directory is called.
 const FILE_NAME: &str = "turnwright.db";
 
+impl Location {
+    /// The database's file, as it is called.
+    pub(super) fn file(&self) -> PathBuf {
+        match self {
+            Self::Directory(path) => path.join(FILE_NAME),
+            Self::File(path) => path.clone(),
+        }
+    }
+}
+
+/// How many links are followed, as the system does.
+const MOST_LINKS: usize = 40;
+
+/// The one path of a file, by whatever name it is called. Where it is not there yet, that at which it will be made: a link may lead
+/// to it already. Where there is no such folder, the name as it is: there is no database either.
+pub(super) fn resolved(file: &Path) -> PathBuf {
+    let mut file = file.to_owned();
+    for _ in 0..MOST_LINKS {
+        if let Ok(there) = std::fs::canonicalize(&file) {
+            return there;
+        }
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return file };
+        let Ok(folder) = std::fs::canonicalize(folder) else { return file };
+        match std::fs::read_link(folder.join(name)) {
+            // An absolute target takes the folder's place.
+            Ok(target) => file = folder.join(target),
+            Err(_no_link) => return folder.join(name),
+        }
+    }
+    file
+}
+
 /// Where something lies that belongs to this database and to no other: one is the same by whatever name it is opened, or those that
 /// have it open would take one another for dead. In a data directory that is `DIR/name`, else `FILE.name`.
 pub(super) fn beside(database: &Path, name: &str) -> PathBuf {
-    let resolved = std::fs::canonicalize(database).or_else(|_not_there_yet| {
-        let (folder, file) = (database.parent().unwrap_or(Path::new("/")), database.file_name().unwrap_or_default());
-        std::fs::canonicalize(folder).map(|folder| folder.join(file))
-    });
-    // Where there is no such folder there is no database either.
-    let database = resolved.unwrap_or_else(|_| database.to_owned());
+    let database = resolved(database);
     match database.parent() {
         Some(folder) if database.file_name().is_some_and(|file| file == FILE_NAME) => folder.join(name),
         Some(_) | None => with_suffix(&database, name),
@@ -107,6 +135,17 @@ pub(super) fn check_folder(folder: &Path, database: &Path) -> Result<(), StoreEr
             folder.display()
         )),
         Err(error) => Err(failure::of_file(folder, "looked into", &error)),
+    }
+}
+
+/// SQLite takes a file with nothing in it for a database in which there is nothing yet.
+fn must_be_there(database: &Path) -> Result<(), StoreError> {
+    match std::fs::metadata(database) {
+        Ok(found) if !found.is_file() || found.len() > 0 => Ok(()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failure::of_file(database, "looked at", &error)),
+        Ok(_) | Err(_) => Err(StoreError::Unusable {
+            reason: format!("there is no database `{}`; name one that is there", database.display()),
+        }),
     }
 }
 
@@ -143,8 +182,11 @@ pub(super) fn for_writing(
     options: &SqliteOptions,
     may_wait: &Arc<AtomicBool>,
 ) -> rusqlite::Result<Connection> {
-    create_private(database);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if options.making == Making::Made {
+        create_private(&resolved(database));
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
     let connection = configured(Connection::open_with_flags(database, flags)?, options.lock_wait, may_wait.clone())?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // What is deleted is overwritten, not only forgotten.

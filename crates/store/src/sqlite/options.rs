@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use turnwright_engine::StoreError;
+
 /// What an acknowledged append survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
@@ -19,6 +21,17 @@ pub struct SqliteOptions {
     pub(super) location: Location,
     pub(super) durability: Durability,
     pub(super) lock_wait: Duration,
+    pub(super) making: Making,
+}
+
+/// What is done where there is no database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Making {
+    /// It is made.
+    #[default]
+    Made,
+    /// That is an error, and nothing is made.
+    Refused,
 }
 
 /// Where the database lies.
@@ -43,15 +56,24 @@ impl SqliteOptions {
     }
 
     /// Where something lies that belongs to this database and to no other: `DIR/name` for that of a data directory, else `FILE.name`.
+    /// A link to a database counts as that to which it leads.
     pub fn beside(&self, name: &str) -> PathBuf {
-        match &self.location {
-            Location::Directory(path) => path.join(name),
-            Location::File(path) => super::open::beside(path, name),
-        }
+        super::open::beside(&self.location.file(), name)
     }
 
     fn at(location: Location) -> Self {
-        Self { location, durability: Durability::default(), lock_wait: Duration::from_secs(5) }
+        Self { location, durability: Durability::default(), lock_wait: Duration::from_secs(5), making: Making::default() }
+    }
+
+    /// Opens what is there, and makes nothing where there is no database.
+    pub(crate) fn that_is_there(mut self) -> Self {
+        self.making = Making::Refused;
+        self
+    }
+
+    /// The one path of the database, by whatever name it is called here; also where it is not there yet.
+    pub(crate) fn path(&self) -> Result<PathBuf, StoreError> {
+        Ok(super::open::resolved(&super::open::absolute(&self.location.file())?))
     }
 
     /// What an acknowledged append survives; [`Durability::Process`] by default.

@@ -12,32 +12,56 @@ use super::options::{SqliteOptions, with_suffix};
 /// What SQLite has beside a database while it is open.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
+/// By which it is known, in the folder of its locks, that what lies under the part's names was made here.
+const MARK: &str = "made-as-part";
+
 /// The right to make a file, and what there is of it. What is not finished goes with it; what a process that was killed left, with
-/// the next that makes the same file.
+/// the next that makes the same file. What somebody else left under its names stays.
 #[derive(Debug)]
 pub(crate) struct Part {
     file: PathBuf,
     made_at: PathBuf,
-    drivers: Drivers,
+    mark: PathBuf,
+    /// Let go last.
+    _alone: Alone,
 }
 
 impl Part {
-    /// Begins a file that is not there yet.
+    /// Begins a file that is not there yet, with what is in the database at `source`, where that is a file.
     ///
     /// # Errors
-    /// Where the file is there, cannot be written, or another process makes it at this moment.
-    pub(crate) fn begin(file: &Path) -> Result<Self, StoreError> {
+    /// Where the file is there, cannot be written, or another process makes it at this moment; where `source` or something that
+    /// was not made here has one of the part's names.
+    pub(crate) fn begin(file: &Path, source: Option<&Path>) -> Result<Self, StoreError> {
+        let unusable = |reason| Err(StoreError::Unusable { reason });
         let file = open::absolute(file)?;
         must_not_be_there(&file)?;
         open::check_folder(file.parent().unwrap_or_else(|| Path::new("/")), &file)?;
         let part = with_suffix(&file, "part");
-        let drivers = Drivers::enter(with_suffix(&part, "locks"))?;
-        if drivers.has_company()? {
-            let reason =
-                format!("another process writes `{}` at this moment; wait for it or name another file", file.display());
-            return Err(StoreError::Unusable { reason });
+        if source.is_some_and(|source| names(&part).any(|name| open::resolved(&name) == open::resolved(source))) {
+            let (part, file) = (part.display(), file.display());
+            return unusable(format!(
+                "`{part}` is what is read, and `{file}` would be written under that name; name another file"
+            ));
         }
-        let begun = Self { file, made_at: part, drivers };
+        let locks = with_suffix(&part, "locks");
+        let mark = locks.join(MARK);
+        let is_ours = mark.exists();
+        if !is_ours && let Some(found) = names(&part).find(|name| name.symlink_metadata().is_ok()) {
+            let (found, file) = (found.display(), file.display());
+            return unusable(format!(
+                "`{found}` is in the way: `{file}` would be written under that name; move it away or name another file"
+            ));
+        }
+        let alone = Alone::enter(locks)?;
+        if alone.0.has_company()? {
+            let file = file.display();
+            return unusable(format!("another process writes `{file}` at this moment; wait for it or name another file"));
+        }
+        if !is_ours {
+            std::fs::File::create_new(&mark).map_err(|error| failure::of_file(&mark, "created", &error))?;
+        }
+        let begun = Self { file, made_at: part, mark, _alone: alone };
         begun.clear()?;
         Ok(begun)
     }
@@ -70,7 +94,7 @@ impl Part {
 
     /// Removes what there is of it.
     fn clear(&self) -> Result<(), StoreError> {
-        for path in std::iter::once(self.made_at.clone()).chain(BESIDE.map(|name| beside(&self.made_at, name))) {
+        for path in names(&self.made_at) {
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(failure::of_file(&path, "removed", &error));
@@ -84,13 +108,35 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        if let Err(error) = self.clear() {
-            tracing::debug!(%error, "a part of a database is left behind");
+        match self.clear() {
+            // The mark stays with what it speaks of.
+            Err(error) => tracing::debug!(%error, "a part of a database is left behind"),
+            Ok(()) => drop(std::fs::remove_file(&self.mark)),
         }
-        self.drivers.leave();
-        // Another process may begin the same file at this moment: its lock is in there then, and the folder stays.
-        drop(std::fs::remove_dir(self.drivers.folder()));
     }
+}
+
+/// Who may make a file, among all processes.
+#[derive(Debug)]
+struct Alone(Drivers);
+
+impl Alone {
+    fn enter(folder: PathBuf) -> Result<Self, StoreError> {
+        Drivers::enter(folder).map(Self)
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.leave();
+        // Another process may begin the same file at this moment: its lock is in there then, and the folder stays.
+        drop(std::fs::remove_dir(self.0.folder()));
+    }
+}
+
+/// All names of a database that is open.
+fn names(part: &Path) -> impl Iterator<Item = PathBuf> {
+    std::iter::once(part.to_owned()).chain(BESIDE.map(|name| beside(part, name)))
 }
 
 fn beside(part: &Path, name: &str) -> PathBuf {
@@ -100,7 +146,8 @@ fn beside(part: &Path, name: &str) -> PathBuf {
 }
 
 fn must_not_be_there(file: &Path) -> Result<(), StoreError> {
-    if file.exists() {
+    // A link that leads nowhere is there too.
+    if file.symlink_metadata().is_ok() {
         return Err(StoreError::Unusable { reason: format!("`{}` is there already; name a file that is not", file.display()) });
     }
     Ok(())

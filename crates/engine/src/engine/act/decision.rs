@@ -112,12 +112,12 @@ pub(super) fn decisions(
 }
 
 /// Decisions that come with a message, and the definitions that are agreed to by them. About what waits no more, or for something
-/// else, somebody was faster.
+/// else, somebody was faster: that refuses them all, or is left as it is.
 pub(super) fn decisions_beside(
     inner: &Inner,
     live: &Live,
     state: &State,
-    choices: &[(CallId, Choice)],
+    (choices, is_whole): (&[(CallId, Choice)], bool),
 ) -> Result<Act<Vec<Arc<ToolDefinition>>>, EngineError> {
     let mut all = Act::of(Vec::new(), Vec::new(), Vec::new());
     for (at, (call, choice)) in choices.iter().enumerate() {
@@ -130,7 +130,7 @@ pub(super) fn decisions_beside(
                 all.side = one.side;
                 all.answer.extend(one.answer);
             }
-            Err(EngineError::NotWaiting { .. } | EngineError::NotFound { .. }) => {}
+            Err(EngineError::NotWaiting { .. } | EngineError::NotFound { .. }) if !is_whole => {}
             Err(error) => return Err(error),
         }
     }

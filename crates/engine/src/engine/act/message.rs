@@ -18,6 +18,8 @@ pub struct NewMessage {
     /// What the person decides with it about calls that wait: stored with it, all of it or nothing. What does not wait for this
     /// any more is left as it is.
     pub decided: Vec<(CallId, Choice)>,
+    /// Whether one of these that cannot be decided refuses the whole, as [`Engine::decide_all`] does, instead of being left as it is.
+    pub decides_whole: bool,
     /// What takes the turn up again if this process ends.
     pub kept_by: KeptBy,
     /// Whether a conversation that is not there is created.
@@ -29,8 +31,19 @@ pub struct NewMessage {
     pub replaces: Option<MessageId>,
     /// A key that makes a repetition harmless, and a hash of the request.
     pub idempotency: Option<(String, String)>,
-    /// Another such key, under which it is found too: what the page of the person calls it.
-    pub known_as: Option<(String, String)>,
+    /// Another key, under which it is found too: what the page of the person calls it.
+    pub known_as: Option<KnownAs>,
+    /// Whether nobody who hears the answer can be asked: a turn that it opens denies what mode `ask` would ask about.
+    pub denies_questions: bool,
+}
+
+/// What the page of a person calls a message, beside what was said before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownAs {
+    /// The key under which [`Engine::said_before`] finds it, with an empty hash.
+    pub key: String,
+    /// What people said last, hidden or not, as the key has it: [`EngineError::SaidMeanwhile`] where that is another message now.
+    pub after: Option<Seq>,
 }
 
 impl NewMessage {
@@ -41,12 +54,14 @@ impl NewMessage {
             overlay: SettingsOverlay::default(),
             on_waiting: OnWaiting::Hold,
             decided: Vec::new(),
+            decides_whole: false,
             kept_by: KeptBy::Servers,
             create: false,
             conversation: SettingsOverlay::default(),
             replaces: None,
             idempotency: None,
             known_as: None,
+            denies_questions: false,
         }
     }
 }

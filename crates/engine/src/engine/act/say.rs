@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, CallId, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason, Seq,
-    StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
+    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason,
+    Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
 use super::decision::decisions_beside;
@@ -25,10 +25,22 @@ pub(super) fn say(
     message: &NewMessage,
     bounds: Bounds,
 ) -> Result<Act<Said>, EngineError> {
+    if let Some(known) = &message.known_as {
+        let said = state.journal.entries().iter().rev().find(|stored| matches!(&*stored.entry, Entry::User(_)));
+        if said.map(|stored| stored.seq) != known.after {
+            return Err(EngineError::SaidMeanwhile);
+        }
+    }
     let hidden = message.replaces.map(|replaced| replaced_with(state, replaced)).transpose()?.unwrap_or_default();
     let at = hidden.iter().fold(state.journal.next_seq(), |at, _| at.next());
     let settings = match state.journal.open_turn() {
-        None => inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults()),
+        None => {
+            let mut settings = inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults());
+            if message.denies_questions && settings.approve == ApproveMode::Ask {
+                settings.approve = ApproveMode::ReadOnly;
+            }
+            settings
+        }
         // What joins a turn may change its model.
         Some(turn) => {
             fits(&SettingsOverlay { model: None, ..message.overlay.clone() }, turn)?;
@@ -45,9 +57,14 @@ pub(super) fn say(
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
     let mut agreed = Vec::new();
     let mut act = match state.journal.open_turn() {
-        None => open(inner, state, message, user, &settings, at)?,
+        None => {
+            if message.decides_whole {
+                decisions_beside(inner, live, state, (&message.decided, true))?;
+            }
+            open(inner, state, message, user, &settings, at)?
+        }
         Some(turn) => {
-            let decided = decisions_beside(inner, live, state, &message.decided)?;
+            let decided = decisions_beside(inner, live, state, (&message.decided, message.decides_whole))?;
             agreed = decided.answer;
             let (after, became) = after_joining(turn, message.on_waiting, bounds, decided.entries)?;
             let side = if after.is_empty() { Vec::new() } else { vec![still_open(inner, state, turn.id())] };
@@ -57,7 +74,8 @@ pub(super) fn say(
     };
     drop(act.entries.splice(..0, hidden));
     act.side.extend(retitled(state.chosen.title.as_deref(), &state.journal, &act.entries));
-    for (key, fingerprint) in message.idempotency.iter().chain(&message.known_as) {
+    let idempotency = message.idempotency.iter().map(|(key, fingerprint)| (key.as_str(), fingerprint.as_str()));
+    for (key, fingerprint) in idempotency.chain(message.known_as.iter().map(|known| (known.key.as_str(), ""))) {
         let kept = Kept { conversation: Some(live.id.clone()), sent: Some(act.answer.clone()), summary: None };
         act.side.push(kept.record(key, fingerprint)?);
     }

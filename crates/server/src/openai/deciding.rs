@@ -1,0 +1,106 @@
+//! What a person decides by a request about calls that wait.
+
+use turnwright_core::{ApprovalId, CallId, ContentBlock, Journal, QuestionReason, Verdict};
+use turnwright_engine::Choice;
+
+use super::begin::{Ask, Begun, Place, after_calls, begun_before, say, where_there};
+use super::decided::decided_before;
+use super::given::given;
+use super::ids;
+use super::known::Fingerprint;
+use crate::error::ApiError;
+use crate::state::ServerState;
+
+/// A person's decisions, where the request brings some, are stored with what they say beside them, or neither is: what waits too and is not
+/// decided about is denied. What comes of them; the same where somebody decided before, so that whoever sends them again gets the same answer.
+pub(super) async fn decide(
+    state: &ServerState,
+    ask: &Ask,
+    users: Vec<ContentBlock>,
+    history: &Fingerprint,
+) -> Result<Option<Begun>, ApiError> {
+    let mut conversation = ask.conversation.clone();
+    let mut decided: Vec<(CallId, Choice)> = Vec::new();
+    let mut before: Vec<CallId> = Vec::new();
+    let mut asked: Vec<(ApprovalId, bool)> = Vec::new();
+    for (place, request, is_approved, reason) in ask.history.approvals() {
+        let param = format!("input[{place}].approval_request_id");
+        let unknown = || ApiError::invalid(format!("nothing waits under the name `{request}`")).about(&param);
+        let (approval, held) = ids::read_request(request).ok_or_else(unknown)?;
+        let call = approval.call;
+        asked.push((approval, is_approved));
+        conversation = held.or(conversation);
+        let id = conversation.as_ref().ok_or_else(unknown)?;
+        let look = |journal: &Journal| {
+            let waits = journal.turn().and_then(|turn| turn.waiting().find(|(waits, _)| waits.approval() == approval));
+            waits.map(|(_, question)| Ok(question.reason)).or_else(|| decided_before(journal, approval).map(Err))
+        };
+        let reason_of = match where_there(state.engine().look(id, look).await)?.flatten().ok_or_else(unknown)? {
+            Ok(reason) => reason,
+            Err(was_approved) if was_approved == is_approved => {
+                before.push(call);
+                continue;
+            }
+            Err(_) => {
+                let what = format!("`{request}` was decided about otherwise before");
+                return Err(ApiError::invalid(what).about(&param));
+            }
+        };
+        let verdict = match (reason_of, is_approved) {
+            (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
+            (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
+            (QuestionReason::ClientTool, _) => return Err(unknown()),
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Verdict::Allow,
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, false) => Verdict::Deny,
+        };
+        decided.push((call, Choice { verdict, arguments: None, reason: reason.map(str::to_owned) }));
+    }
+    let Some(conversation) = conversation.filter(|_| !decided.is_empty() || !before.is_empty()) else { return Ok(None) };
+    if decided.is_empty() && !users.is_empty() {
+        // The same request may have decided a moment ago, and said it.
+        if let Some(begun) = begun_before(state, ask, &users, history).await? {
+            return Ok(Some(begun));
+        }
+        return say(state, Place::There(conversation), ask, users, history.clone()).await.map(Some);
+    }
+    // Nothing is stored for whoever may not decide.
+    state.engine().must_decide().await?;
+    if let Some((results_of, results)) = given(ask)
+        && results_of == conversation
+    {
+        state.engine().give_results(&conversation, results).await?;
+    }
+    if decided.is_empty() {
+        return after_calls(state, conversation, before, Some(&ask.overlay), history.clone()).await.map(Some);
+    }
+    let look = |journal: &Journal| {
+        let turn = journal.turn()?;
+        let waiting = turn.waiting().filter(|(_, question)| question.reason != QuestionReason::ClientTool);
+        Some(waiting.map(|(call, question)| (call.id, question.reason)).collect::<Vec<_>>())
+    };
+    let Some(waiting) = state.engine().look(&conversation, look).await? else { return Ok(None) };
+    let named: Vec<CallId> = decided.iter().map(|(call, _)| *call).chain(before).collect();
+    for (call, reason) in waiting.into_iter().filter(|(call, _)| !named.contains(call)) {
+        let verdict = if reason == QuestionReason::UnknownOutcome { Verdict::Skip } else { Verdict::Deny };
+        decided.push((call, Choice { verdict, arguments: None, reason: None }));
+    }
+    let stored = if users.is_empty() {
+        let stored = state.engine().decide_once(&conversation, decided, ask.idempotency.clone()).await;
+        stored.map_err(ApiError::from)
+    } else {
+        // The model sees it at its next step, and not a step later.
+        let place = Place::Beside(conversation.clone(), decided);
+        say(state, place, ask, users.clone(), history.clone()).await.map(drop)
+    };
+    if let Err(error) = stored {
+        // The same may have been decided at the same moment.
+        let is_so = |journal: &Journal| asked.iter().all(|(asked, is_so)| decided_before(journal, *asked) == Some(*is_so));
+        if !matches!(error.code(), "not_waiting" | "conflict") || !state.engine().look(&conversation, is_so).await? {
+            return Err(error);
+        }
+        if !users.is_empty() {
+            return say(state, Place::There(conversation), ask, users, history.clone()).await.map(Some);
+        }
+    }
+    after_calls(state, conversation, named, None, history.clone()).await.map(Some)
+}

@@ -1,0 +1,154 @@
+//! Databases that are moved, backed up and looked at: which may be read, and what is left as it is.
+
+#![cfg(test)]
+#![cfg(unix)]
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
+use turnwright_engine::{Append, ConversationRecord, Store};
+use turnwright_store::{Location, SqliteOptions, SqliteStore, backup, check, move_all};
+
+/// A database with one entry, closed.
+async fn made(file: PathBuf) -> PathBuf {
+    let store = SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap();
+    let id = || "a".parse().unwrap();
+    let settings = TurnSettings::new("practice/words".parse().unwrap());
+    let entries = vec![Entry::User(UserMessage { content: vec![ContentBlock::text("hello")], settings })];
+    let record = ConversationRecord {
+        id: id(),
+        owner: UserId::local(),
+        title: None,
+        settings: "{}".to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    };
+    store.create(record).await.unwrap();
+    store.append(Append { conversation: id(), at: Seq::FIRST, entries, at_ms: 5, side: Vec::new() }).await.unwrap();
+    store.close().await;
+    file
+}
+
+fn at(file: impl Into<PathBuf>) -> Location {
+    Location::Sqlite(SqliteOptions::at_file(file))
+}
+
+async fn is_whole(file: &Path) -> bool {
+    let (counted, wrong) = check(&at(file)).await.unwrap();
+    wrong.is_empty() && counted.rows.contains(&("entry", 1))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|found| found.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn what_is_read_has_to_be_there_and_nothing_is_made_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::create_dir(path("data")).unwrap();
+    std::fs::write(path("empty.db"), "").unwrap();
+    symlink(path("gone.db"), path("link.db")).unwrap();
+    let before = names(folder.path());
+    let places = [
+        (at(path("nothere.db")), "nothere.db"),
+        (at(path("empty.db")), "empty.db"),
+        (at(path("link.db")), "link.db"),
+        (at(path("nofolder/x.db")), "nofolder/x.db"),
+        (Location::Sqlite(SqliteOptions::in_directory(path("data"))), "data/turnwright.db"),
+        (Location::Sqlite(SqliteOptions::in_directory(path("nodata"))), "nodata/turnwright.db"),
+    ];
+    for (place, name) in places {
+        let expected = format!("there is no database `{}`; name one that is there", path(name).display());
+        assert_eq!(check(&place).await.unwrap_err().to_string(), expected);
+        assert_eq!(backup(&place, &path("backup.db")).await.unwrap_err().to_string(), expected);
+        assert_eq!(move_all(&place, &at(path("to.db"))).await.unwrap_err().to_string(), expected);
+    }
+    assert_eq!((names(folder.path()), names(&path("data"))), (before, Vec::new()));
+    assert_eq!(std::fs::metadata(path("empty.db")).unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_backup_never_takes_the_place_of_what_it_is_made_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    made(path("old.db.part")).await;
+    symlink(path("old.db.part"), path("other.db")).unwrap();
+    symlink(path("old.db.part"), path("second.db.part")).unwrap();
+    for (source, file) in [("old.db.part", "old.db"), ("other.db", "old.db"), ("old.db.part", "second.db")] {
+        let refused = backup(&at(path(source)), &path(file)).await.unwrap_err().to_string();
+
+        let (part, file) = (path(&format!("{file}.part")), path(file));
+        let expected =
+            format!("`{}` is what is read, and `{}` would be written under that name", part.display(), file.display());
+        assert!(refused.starts_with(&expected), "{refused}");
+        assert!(!file.exists() && part.is_symlink() == (file == path("second.db")));
+        assert!(is_whole(&path("old.db.part")).await);
+    }
+    let refused = backup(&at(path("other.db")), &path("old.db.part")).await.unwrap_err().to_string();
+    assert!(refused.ends_with("is there already; name a file that is not"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_no_backup_left_under_its_names_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let source = made(path("first.db")).await;
+    made(path("own.part")).await;
+    std::fs::write(path("mine.part"), "mine").unwrap();
+    std::fs::write(path("log.part-wal"), "mine").unwrap();
+    symlink(path("mine.part"), path("link.part")).unwrap();
+    symlink(path("nowhere.db"), path("dangling")).unwrap();
+    let before = names(folder.path());
+    for (file, found) in [("own", "own.part"), ("mine", "mine.part"), ("log", "log.part-wal"), ("link", "link.part")] {
+        let refused = backup(&at(&source), &path(file)).await.unwrap_err().to_string();
+
+        let (found, file) = (path(found), path(file));
+        let expected = format!(
+            "`{}` is in the way: `{}` would be written under that name; move it away or name another file",
+            found.display(),
+            file.display()
+        );
+        assert_eq!(refused, expected);
+    }
+    let refused = backup(&at(&source), &path("dangling")).await.unwrap_err().to_string();
+    assert!(refused.ends_with("is there already; name a file that is not"), "{refused}");
+    assert_eq!(names(folder.path()), before);
+    assert_eq!(std::fs::read_to_string(path("mine.part")).unwrap(), "mine");
+    assert!(is_whole(&path("own.part")).await && path("link.part").is_symlink());
+
+    // What is not in the way any more hinders nobody.
+    std::fs::remove_file(path("mine.part")).unwrap();
+    backup(&at(&source), &path("mine")).await.unwrap();
+    assert!(is_whole(&path("mine")).await && !path("mine.part.locks").exists());
+}
+
+#[tokio::test]
+async fn a_move_that_broke_off_goes_on_by_whatever_name_its_source_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let source = made(path("src.db")).await;
+    symlink(&source, path("alias.db")).unwrap();
+    std::fs::create_dir(path("x")).unwrap();
+    for (number, other) in ["alias.db", "x/../src.db"].into_iter().enumerate() {
+        let target = path(&format!("to{number}.db"));
+        SqliteStore::open(&SqliteOptions::at_file(&target)).unwrap().close().await;
+        let change = |sql: &str| Connection::open(&target).unwrap().execute_batch(sql).unwrap();
+        change("CREATE TRIGGER full BEFORE INSERT ON entry BEGIN SELECT RAISE(ABORT, 'full'); END");
+        move_all(&at(&source), &at(&target)).await.unwrap_err();
+        change("DROP TRIGGER full");
+
+        let moved = move_all(&at(path(other)), &at(&target)).await.unwrap();
+
+        assert!(moved.rows.contains(&("entry", 1)), "{moved:?}");
+        let same = move_all(&at(&source), &at(path(other))).await.unwrap_err().to_string();
+        let expected =
+            format!("the database `{}` is both what is moved and where to; name another one to move to", source.display());
+        assert_eq!(same, expected);
+    }
+}
