@@ -108,7 +108,7 @@ fn list(waiting: Vec<WaitingCall>, questions: Vec<WaitingQuestion>, listed: List
     let questions = questions.iter().map(|question| {
         let what = format!("{} asks: {}", question.source, first_line(&question.ask.message, MAX_ARGUMENTS));
         let id = question.id.to_string();
-        [id, String::new(), question.conversation.to_string(), "question".to_owned(), what]
+        [id, "-".to_owned(), question.conversation.to_string(), "question".to_owned(), what]
     });
     output.lines(&table(&calls.chain(questions).collect::<Vec<_>>()));
 }

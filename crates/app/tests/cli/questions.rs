@@ -140,7 +140,7 @@ fn the_command_line_says_what_waits_and_answers_it() {
                   hint: turnwright approvals answer question_4_0_0 --conversation c --decline\n";
     assert!(ran.code == Some(3) && ran.stderr.ends_with(stderr), "{ran:?}");
     let listed = place.run(&["approvals", "list"]).stdout;
-    assert!(listed.contains("question_4_0_0  c  question  asks asks: Who travels to Oslo?"), "{listed}");
+    assert!(listed.contains("question_4_0_0  -  c  question  asks asks: Who travels to Oslo?"), "{listed}");
     assert_eq!(place.json(&["approvals", "list", "--json"])[0]["question"]["message"], "Who travels to Oslo?");
     let wrong = place.run(&["approvals", "answer", "question_4_0_0", "--accept", "name=Ann", "nights=99"]);
     assert_eq!((wrong.code, wrong.stderr.as_str()), (Some(2), "error: `nights` must be 1 to 30, not 99\n"));

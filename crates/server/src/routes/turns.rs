@@ -19,7 +19,7 @@ use crate::offered::offered_in;
 use crate::openapi::{ConversationPath, NotThere, Refused};
 use crate::report::turn_status;
 use crate::timestamp::timestamp;
-use crate::ui::{UiVersion, chunks_of, turns_of};
+use crate::ui::{Begin, UiVersion, chunks_of, turns_of};
 
 /// A part of the turns.
 #[derive(Debug, Serialize, ToSchema)]
@@ -96,7 +96,14 @@ pub(super) async fn list(
             created_at: timestamp(stored.at_ms),
             message_id: message_id.to_string(),
             content: (!journal.is_hidden(message_id)).then(|| message.content.clone()),
-            chunks: chunks_of(&conversation, *turn, next, &events, offered_in(&journal, *turn, turn.0), UiVersion::V7),
+            chunks: chunks_of(
+                &conversation,
+                *turn,
+                next,
+                &events,
+                offered_in(&journal, *turn, turn.0),
+                (UiVersion::V7, |_| Begin::Turn),
+            ),
         });
     }
     let has_more = begin > 0;

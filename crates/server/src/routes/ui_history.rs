@@ -9,7 +9,7 @@ use turnwright_engine::{EngineError, Event, WatchFrom};
 
 use crate::offered::offered_in;
 use crate::state::ServerState;
-use crate::ui::{Assembled, UiVersion, assembled, chunks_of, turns_of};
+use crate::ui::{Assembled, Begin, UiVersion, assembled, chunks_of, turns_of};
 
 /// The messages with the parts that a client has who was told them as they came. A message that says something else there stays
 /// as it is: part of it is hidden, say.
@@ -32,7 +32,7 @@ pub(super) async fn as_told(
     let mut told: Vec<Assembled> = Vec::new();
     for (at, turn) in turns.iter().enumerate().filter(|(_, turn)| (first..=last).contains(turn)) {
         let next = turns.get(at.saturating_add(1)).copied();
-        let chunks = chunks_of(conversation, *turn, next, events, offered_in(journal, *turn, turn.0), version);
+        let chunks = chunks_of(conversation, *turn, next, events, offered_in(journal, *turn, turn.0), (version, Begin::Apart));
         told.extend(assembled(&chunks));
     }
     for message in &mut read {

@@ -20,26 +20,26 @@ pub(crate) fn turns_of(journal: &Journal) -> Vec<TurnId> {
     turns
 }
 
-/// What a client of the stream that knows what people said would have been told of `turn` so far. `events` begin with the turn's or before; what
-/// comes after it is left alone.
+/// What a client of the stream would have been told of `turn` so far, where it `begins` so: the last entry of the turn says what it has of
+/// what people said. `events` begin with the turn's or before; what comes after it is left alone.
 pub(crate) fn chunks_of(
     conversation: &ConversationId,
     turn: TurnId,
     next: Option<TurnId>,
     events: &[Event],
     offered: Arc<[Arc<ToolDefinition>]>,
-    version: UiVersion,
+    (version, begins): (UiVersion, fn(Seq) -> Begin),
 ) -> Vec<Box<RawValue>> {
-    let begins = |seq: Seq| events.iter().position(|event| matches!(event, Event::Entry { seq: at, .. } if *at == seq));
-    let begin = begins(turn.0).unwrap_or(events.len());
-    let end = next.and_then(|next| begins(next.0)).unwrap_or(events.len());
+    let place = |seq: Seq| events.iter().position(|event| matches!(event, Event::Entry { seq: at, .. } if *at == seq));
+    let begin = place(turn.0).unwrap_or(events.len());
+    let end = next.and_then(|next| place(next.0)).unwrap_or(events.len());
     let own = events.get(begin..end).unwrap_or_default();
     let seq = |event: &Event| match event {
         Event::Entry { seq, .. } => Some(*seq),
         _ => None,
     };
     let last = own.iter().rev().find_map(seq).unwrap_or(turn.0);
-    let mut fold = UiFold::new(conversation.clone(), turn, version, Begin::Apart(last), offered);
+    let mut fold = UiFold::new(conversation.clone(), turn, version, begins(last), offered);
     let mut out = Vec::new();
     fold.fold(&Frame { seq: Some(turn.0), events: Arc::from(own), has_caught_up: true }, &mut out);
     let text = String::from_utf8(out).unwrap_or_default();

@@ -247,6 +247,11 @@ async fn a_history_for_use_chat_fits_the_stream() {
     let names: Vec<&str> = told.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(names, ["msg_1", "turn_1", names[2], joined.as_str()]);
     assert_eq!(told[1].1[1]["state"], "output-denied");
+    // A turn as it is shown whole is one message, in which what joined has its place.
+    let turns = server.get("/api/v1/conversations/c1/turns").await.json();
+    let chunks = turns["data"][0]["chunks"].as_array().unwrap();
+    let count = |kind: &str| chunks.iter().filter(|chunk| chunk["type"] == kind).count();
+    assert_eq!((count("start"), count("steering-message")), (1, 1), "{chunks:?}");
     assert_eq!(told[3].1[1]["state"], "approval-requested");
     let again = told[3].1[1]["toolCallId"].as_str().unwrap().to_owned();
     let last = server.post("/api/chat", answers(&joined, &[(&again, true)])).await;

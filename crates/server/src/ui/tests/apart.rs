@@ -44,7 +44,7 @@ fn history(version: UiVersion, frames: &[Vec<Event>]) -> Vec<Shown> {
     let stored = events.iter().rposition(|event| matches!(event, Event::Entry { .. })).unwrap_or_default();
     let end = events[stored..].iter().position(is_last).map_or(events.len(), |at| stored + at);
     let chunks: Vec<Box<RawValue>> =
-        chunks_of(&"conv_1".parse().unwrap(), TurnId(seq(1)), None, &events[..end], Arc::from([]), version);
+        chunks_of(&"conv_1".parse().unwrap(), TurnId(seq(1)), None, &events[..end], Arc::from([]), (version, Begin::Apart));
     let mut messages = shown(messages_of(&chunks));
     messages.retain(|(_, parts)| !parts.is_empty());
     messages
