@@ -49,7 +49,7 @@ mod wait;
 mod waiting;
 mod waits;
 
-pub use act::{About, Answers, Choice, ClientResult, Decided, KnownAs, NewMessage, OnWaiting, Sent, SentState};
+pub use act::{About, Answers, Choice, ClientResult, Decided, KnownAs, NewMessage, OnWaiting, Sent, SentState, Stale};
 pub use asking::{WaitingQuestion, questions_in};
 pub use beginning::Extent;
 pub use compacting::Compaction;

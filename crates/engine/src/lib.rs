@@ -69,7 +69,8 @@ pub use documents::{Document, Documents, REPEATABLE_REQUESTS};
 pub use engine::{
     About, Answers, Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door, Engine,
     EngineLoad, EngineParts, Explained, Extent, KnownAs, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled,
-    Remember, Sent, SentState, TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
+    Remember, Sent, SentState, Stale, TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always,
+    questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;

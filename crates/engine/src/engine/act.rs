@@ -31,8 +31,8 @@ mod say;
 mod title;
 
 use answer::answer;
-pub use answers::Answers;
-use decision::decisions;
+pub use answers::{Answers, Stale};
+use decision::decided_and_remembered;
 pub use decision::{About, Decided};
 use message::Kept;
 pub(super) use message::kept_summary;
@@ -55,9 +55,6 @@ pub struct Choice {
     /// Why, for the model.
     pub reason: Option<String>,
 }
-
-/// A message, and what is answered beside it.
-type Saying<'a> = (&'a NewMessage, &'a Answers);
 
 /// What one act appends.
 pub(super) struct Act<T> {
@@ -91,13 +88,10 @@ impl Engine {
     /// [`EngineError::OtherSettings`] where it joins a turn and chooses more than another model;
     /// [`EngineError::OverLimit`] where it is too large, or would begin a turn for which there is no room;
     /// [`EngineError::NotAllowed`] and [`EngineError::PeopleOnly`] where more would run without a person than by the settings
-    /// of the installation or of the conversation, or what waits would be declined or is decided, and no person asks. Nothing is
-    /// stored then.
+    /// of the installation or of the conversation, or what waits would be declined or is decided, and no person asks; as
+    /// [`Engine::answer_all`] for what is answered with it. Nothing is stored then. A message that was sent before is told whatever
+    /// is answered with it.
     pub async fn send(&self, id: &ConversationId, message: NewMessage) -> Result<Sent, EngineError> {
-        self.send_with(id, message, Answers::default()).await
-    }
-
-    async fn send_with(&self, id: &ConversationId, message: NewMessage, answers: Answers) -> Result<Sent, EngineError> {
         if is_blank(&message.content) {
             return Err(EngineError::Invalid { what: "the message is empty; say something".to_owned() });
         }
@@ -109,9 +103,8 @@ impl Engine {
         self.limits().admit_chosen(None, &message.conversation)?;
         self.must_not_decide(&message.overlay).await?;
         self.must_not_decide(&message.conversation).await?;
-        if !message.decided.is_empty() {
-            self.must_decide().await?;
-            self.inner.refresh_sources().await;
+        if !message.answers.is_empty() {
+            self.may_answer(id, &message.answers).await?;
         }
         let own = |(key, fingerprint): (String, String)| (self.own_key(&key), fingerprint);
         let idempotency = message.idempotency.map(own);
@@ -122,11 +115,11 @@ impl Engine {
         }
         let (engine, id) = (self.clone(), id.clone());
         let send = async move {
-            let (bounds, said) = (engine.bounds(), (&message, &answers));
-            match engine.send_once(&id, said, bounds).await {
+            let bounds = engine.bounds();
+            match engine.send_once(&id, &message, bounds).await {
                 Err(EngineError::NotAllowed { what }) => {
                     let wider = engine.wider(bounds, what).await?;
-                    engine.send_once(&id, said, wider).await
+                    engine.send_once(&id, &message, wider).await
                 }
                 sent => sent,
             }
@@ -134,13 +127,12 @@ impl Engine {
         self.inner.whole(send).await
     }
 
-    async fn send_once(&self, id: &ConversationId, said: Saying<'_>, bounds: Bounds) -> Result<Sent, EngineError> {
-        let message = said.0;
+    async fn send_once(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
         let key = message.idempotency.as_ref();
         if let Some(sent) = self.sent_before(key).await? {
             return Ok(sent);
         }
-        match self.say(id, said, bounds).await.inspect(|sent| self.tell_of(sent)) {
+        match self.say(id, message, bounds).await.inspect(|sent| self.tell_of(sent)) {
             // The same request may have come twice at once, and the other one was stored first.
             Err(error) => {
                 if let Some(sent) = self.sent_before(key).await? {
@@ -161,22 +153,21 @@ impl Engine {
         }
     }
 
-    async fn say(&self, id: &ConversationId, saying: Saying<'_>, bounds: Bounds) -> Result<Sent, EngineError> {
-        let message = saying.0;
+    async fn say(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
         // A conversation that is not in memory is new more often than not: creating it says so without a read.
         if message.create && self.inner.registry.known(id).is_none() {
-            match self.begin(id, saying, bounds).await {
+            match self.begin(id, message, bounds).await {
                 Err(EngineError::Exists { .. }) => {}
                 begun => return begun,
             }
         }
         let said = match self.load_chosen(id).await {
-            Ok(live) => self.say_in(&live, saying, bounds).await,
+            Ok(live) => self.say_in(&live, message, bounds).await,
             Err(error) => Err(error),
         };
         match said {
             // It was deleted, by another process or a moment ago; or it is somebody else's.
-            Err(EngineError::NotFound { .. }) if message.create => match self.begin(id, saying, bounds).await {
+            Err(EngineError::NotFound { .. }) if message.create => match self.begin(id, message, bounds).await {
                 Err(EngineError::Exists { .. }) => Err(super::not_there(id)),
                 begun => begun,
             },
@@ -184,16 +175,16 @@ impl Engine {
         }
     }
 
-    async fn say_in(&self, live: &Arc<Live>, saying: Saying<'_>, bounds: Bounds) -> Result<Sent, EngineError> {
-        let say = |state: &State| say(&self.inner, live, state, saying, bounds);
+    async fn say_in(&self, live: &Arc<Live>, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
+        let say = |state: &State| say(&self.inner, live, state, message, bounds);
         let (sent, agreed) = act(&self.inner, live, say).await?;
         self.inner.keep_agreed(live, &agreed).await;
         Ok(sent)
     }
 
     /// Creates the conversation together with its first message, in one append.
-    async fn begin(&self, id: &ConversationId, saying: Saying<'_>, bounds: Bounds) -> Result<Sent, EngineError> {
-        let (inner, message) = (&self.inner, saying.0);
+    async fn begin(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
+        let inner = &self.inner;
         let now = inner.clock.now_ms();
         let title = title_of(&message.content);
         let new = super::Conversation {
@@ -206,7 +197,7 @@ impl Engine {
         };
         let record = super::record(&new)?;
         let live = Arc::new(crate::registry::live_of(&record)?);
-        let (at, mut act, _) = draft(inner, &live, |state| say(inner, &live, state, saying, bounds))?;
+        let (at, mut act, _) = draft(inner, &live, |state| say(inner, &live, state, message, bounds))?;
         act.side.insert(0, SideRecord::Create(record));
         act.side.extend(inner.room_elsewhere(&live.owner, act.is_for_all));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
@@ -223,7 +214,7 @@ impl Engine {
     /// [`EngineError::NotFound`], [`EngineError::NotWaiting`]; [`EngineError::Invalid`] where the arguments do not fit the
     /// tool or a deny rule matches them.
     pub async fn decide(&self, id: &ConversationId, call: CallId, choice: Choice) -> Result<(), EngineError> {
-        self.decide_all(id, vec![(call, choice)]).await
+        self.decide_and_remember(id, call, choice, None).await.map(drop)
     }
 
     /// As [`Engine::decide`]; a rule is stored with the decision that answers the like from here on, and at once what else waits
@@ -239,58 +230,22 @@ impl Engine {
         choice: Choice,
         remember: Option<Remember>,
     ) -> Result<Decided, EngineError> {
-        self.decide_whole(id, vec![(about.into(), choice)], remember, None).await
-    }
-
-    /// As [`Engine::decide`], about several calls at once: all of them or none.
-    ///
-    /// # Errors
-    /// As [`Engine::decide`].
-    pub async fn decide_all(&self, id: &ConversationId, choices: Vec<(CallId, Choice)>) -> Result<(), EngineError> {
-        self.decide_once(id, choices, None).await
-    }
-
-    /// As [`Engine::decide_all`], kept under an idempotency key (the key, and a hash of what was asked), where there is one.
-    ///
-    /// # Errors
-    /// As [`Engine::decide`]; [`EngineError::KeyReused`].
-    pub async fn decide_once(
-        &self,
-        id: &ConversationId,
-        choices: Vec<(CallId, Choice)>,
-        idempotency: Option<(String, String)>,
-    ) -> Result<(), EngineError> {
-        let choices = choices.into_iter().map(|(call, choice)| (call.into(), choice)).collect();
-        self.decide_whole(id, choices, None, idempotency).await.map(drop)
-    }
-
-    async fn decide_whole(
-        &self,
-        id: &ConversationId,
-        choices: Vec<(About, Choice)>,
-        remember: Option<Remember>,
-        idempotency: Option<(String, String)>,
-    ) -> Result<Decided, EngineError> {
         self.must_decide().await?;
-        admit_choices(choices.iter().map(|(_, choice)| choice))?;
-        let kept = self.to_keep(id, idempotency.clone()).await?;
+        admit_choices(std::iter::once(&choice))?;
         if remember.is_some() && !self.inner.rules.are_kept() {
             return Err(EngineError::Invalid { what: "nothing is remembered here".to_owned() });
         }
-        let (engine, id) = (self.clone(), id.clone());
+        let (engine, id, about) = (self.clone(), id.clone(), about.into());
         let decide = async move {
             let live = engine.load_newest(&id).await?;
             engine.inner.refresh_sources().await;
-            let decide = |state: &State| {
-                let act = decisions(&engine.inner, &live, state, &choices, remember.as_ref())?;
-                Ok(act.with(kept.clone()))
-            };
+            let decide =
+                |state: &State| decided_and_remembered(&engine.inner, &live, state, (about, &choice), remember.as_ref());
             let (decided, agreed) = act(&engine.inner, &live, decide).await?;
             engine.inner.keep_agreed(&live, &agreed).await;
             Ok(decided)
         };
-        let decided = self.inner.whole(decide).await;
-        self.or_reused(decided, idempotency).await
+        self.inner.whole(decide).await
     }
 
     /// Asks an open turn to stop. Stored when this returns; it reaches the provider, the tools and what they started.

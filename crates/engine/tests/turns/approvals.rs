@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use turnwright_core::policy::{Action, RuleText};
-use turnwright_core::{ApproveMode, CallId, Seq, Verdict};
+use turnwright_core::{ApproveMode, CallId, Entry, Seq, Verdict};
 use turnwright_engine::{
-    Awaited, Choice, EngineError, NewMessage, OnWaiting, SentState, SettingsOverlay, ToolOutput, ToolReply, TurnState,
+    Answers, Awaited, Choice, EngineError, NewMessage, OnWaiting, SentState, SettingsOverlay, Stale, ToolOutput, ToolReply,
+    TurnState,
 };
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
-use crate::support::{Setup, World, completed, results, world};
+use crate::support::{Setup, World, completed, decisions, results, world};
 
 fn choice(verdict: Verdict) -> Choice {
     Choice { verdict, arguments: None, reason: None }
@@ -102,8 +103,9 @@ async fn a_message_to_a_parked_turn_is_held_or_declines_what_waits() {
 #[tokio::test]
 async fn what_is_decided_with_a_message_stands_after_it_and_what_waits_no_more_is_left() {
     let (world, call) = parked().await;
-    let decided = vec![(call, choice(Verdict::Allow)), (call, choice(Verdict::Deny))];
-    let message = NewMessage { decided, on_waiting: OnWaiting::Deny, ..NewMessage::text("gently") };
+    let decided = decisions([(call, choice(Verdict::Allow)), (call, choice(Verdict::Deny))]);
+    let answers = Answers { stale: Stale::Left, ..decided };
+    let message = NewMessage { answers, on_waiting: OnWaiting::Deny, ..NewMessage::text("gently") };
     let sent = world.engine.send(&world.id, message.clone()).await.unwrap();
     assert_eq!((sent.state, world.engine.wait(&world.id, sent.turn_id).await.unwrap()), (SentState::Joined, completed()));
     assert_eq!(world.kinds().await[6..], ["user", "decision", "claimed", "started", "result", "assistant", "ended"]);
@@ -121,8 +123,8 @@ async fn a_message_is_held_where_not_all_is_decided_with_it() {
         let world = world(provider, source, asks()).await;
         assert_eq!(world.turn("go").await, TurnState::Parked);
         let waiting = world.engine.waiting(&world.id).await.unwrap();
-        let decided = waiting.iter().take(decided).map(|waiting| (waiting.call, choice(Verdict::Deny))).collect();
-        let sent = world.engine.send(&world.id, NewMessage { decided, ..NewMessage::text("and") }).await.unwrap();
+        let answers = decisions(waiting.iter().take(decided).map(|waiting| (waiting.call, choice(Verdict::Deny))));
+        let sent = world.engine.send(&world.id, NewMessage { answers, ..NewMessage::text("and") }).await.unwrap();
         assert_eq!(sent.state, state);
         let after = world.engine.wait(&world.id, sent.turn_id).await.unwrap();
         assert_eq!(after == TurnState::Parked, left > 0);
@@ -136,15 +138,24 @@ async fn what_is_decided_with_a_message_is_decided_whole_where_that_is_asked_for
     let before = world.journal().await.last_seq();
     let deny = |call: CallId| (call, choice(Verdict::Deny));
     let other = CallId { index: 7, ..call };
-    let says = |decided| NewMessage { decided, decides_whole: true, ..NewMessage::text("and") };
-    world.engine.send(&world.id, says(vec![deny(call), deny(other)])).await.unwrap_err();
-    assert_eq!(world.journal().await.last_seq(), before);
-    let sent = world.engine.send(&world.id, says(vec![deny(call)])).await.unwrap();
+    let says = |decided: &[_]| NewMessage { answers: decisions(decided.iter().cloned()), ..NewMessage::text("and") };
+    let allow = (call, choice(Verdict::Allow));
+    for refused in [says(&[deny(call), deny(other)]), says(&[deny(call), allow])] {
+        world.engine.send(&world.id, refused).await.unwrap_err();
+        assert_eq!(world.journal().await.last_seq(), before);
+    }
+    let sent = world.engine.send(&world.id, says(&[deny(call), deny(call)])).await.unwrap();
     world.engine.wait(&world.id, sent.turn_id).await.unwrap();
     let after = world.journal().await.last_seq();
+    let made = world.journal().await.entries().iter().filter(|stored| matches!(*stored.entry, Entry::Decision(_))).count();
+    assert_eq!(made, 1, "who decides the same twice at once decides it");
     // It is decided, and the turn is over.
-    world.engine.send(&world.id, says(vec![deny(call)])).await.unwrap_err();
+    let again = says(&[deny(call)]);
+    world.engine.send(&world.id, again.clone()).await.unwrap_err();
     assert_eq!(world.journal().await.last_seq(), after);
+    // Left as it is, the message is said nevertheless.
+    let left = NewMessage { answers: Answers { stale: Stale::Left, ..again.answers }, ..NewMessage::text("and then") };
+    assert_eq!(world.engine.send(&world.id, left).await.unwrap().state, SentState::Started);
 }
 
 #[tokio::test]

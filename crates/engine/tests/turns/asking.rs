@@ -473,16 +473,16 @@ async fn answers_that_come_at_once_are_stored_all_or_none_and_with_what_is_said_
         Answers { replies, ..Answers::default() }
     };
     let before = world.kinds().await;
-    let message = NewMessage { on_waiting: OnWaiting::Deny, ..NewMessage::text("and window seats") };
+    let message = |answers| NewMessage { answers, on_waiting: OnWaiting::Deny, ..NewMessage::text("and window seats") };
     let misfit = answers(json!({"age": -1}));
     for refused in [
         world.engine.answer_all(&world.id, misfit.clone(), None).await,
-        world.engine.send_answering(&world.id, message.clone(), misfit).await.map(drop),
+        world.engine.send(&world.id, message(misfit)).await.map(drop),
     ] {
         assert!(matches!(refused, Err(EngineError::Misfilled { .. })), "{refused:?}");
         assert_eq!(world.kinds().await, before);
     }
-    let sent = world.engine.send_answering(&world.id, message, answers(json!({"name": "Bob"}))).await.unwrap();
+    let sent = world.engine.send(&world.id, message(answers(json!({"name": "Bob"})))).await.unwrap();
     assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
     assert_eq!(world.kinds().await[before.len()..][..3], ["user", "answered", "answered"]);
     let told = ["Ann", "Bob"].map(|name| format!(r#"{{"state":"opaque"}} who accept {{"name":"{name}","age":30}}"#));

@@ -14,7 +14,7 @@ use turnwright_engine::{
 };
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
-use crate::support::{Setup, World, completed, world};
+use crate::support::{Setup, World, completed, decisions, world};
 
 /// A door behind which nobody stands; it counts how often it was asked.
 #[derive(Debug, Default)]
@@ -150,7 +150,7 @@ async fn what_a_person_began_is_not_used_by_whoever_is_none() {
     let tool = world.engine.at_door(Some(Arc::new(Closed::default())));
     let choice = Choice { verdict: Verdict::Allow, arguments: None, reason: None };
     assert_eq!(tool.decide(&world.id, waiting[0].call, choice.clone()).await.unwrap_err(), refused());
-    let decides = NewMessage { decided: vec![(waiting[0].call, choice)], ..NewMessage::text("go on") };
+    let decides = NewMessage { answers: decisions([(waiting[0].call, choice)]), ..NewMessage::text("go on") };
     assert_eq!(tool.send(&world.id, decides).await.unwrap_err(), refused());
     // A message may wait beside the question; it declines nothing in a person's name.
     let declines = NewMessage { on_waiting: OnWaiting::Deny, ..NewMessage::text("never mind") };

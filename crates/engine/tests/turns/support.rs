@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use turnwright_core::policy::{Policy, RuleText};
-use turnwright_core::{ApproveMode, ConversationId, Entry, Journal, ModelRef, TurnSettings, TurnStatus};
-use turnwright_engine::{Engine, EngineParts, NewConversation, NewMessage, Sent, Store, ToolSource, TurnState};
+use turnwright_core::{ApproveMode, CallId, ConversationId, Entry, Journal, ModelRef, TurnSettings, TurnStatus};
+use turnwright_engine::{
+    Answers, Choice, Engine, EngineParts, NewConversation, NewMessage, Sent, Store, ToolSource, TurnState,
+};
 use turnwright_testkit::{ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource};
 
 pub(crate) struct World {
@@ -106,4 +108,8 @@ pub(crate) fn results(journal: &Journal) -> Vec<String> {
 
 pub(crate) fn completed() -> TurnState {
     TurnState::Ended(TurnStatus::Completed)
+}
+
+pub(crate) fn decisions(made: impl IntoIterator<Item = (CallId, Choice)>) -> Answers {
+    Answers { decisions: made.into_iter().map(|(call, choice)| (call.into(), choice)).collect(), ..Answers::default() }
 }

@@ -9,7 +9,7 @@ use turnwright_core::{
     ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, Seq, ToolDefinition, TurnId, is_blank,
 };
 use turnwright_engine::{
-    Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
+    Answers, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
     WholeJournal,
 };
 use turnwright_host::import;
@@ -238,7 +238,7 @@ pub(super) enum Place {
     /// In one that is there.
     There(ConversationId),
     /// The same, with what is decided about what waits there: all of it, or nothing is said.
-    Beside(ConversationId, Vec<(CallId, Choice)>),
+    Beside(ConversationId, Answers),
 }
 
 /// What is answered to a question about a call, and whether with a yes; nothing where its result is given.
@@ -323,17 +323,16 @@ pub(super) async fn say(
         return Err(ApiError::invalid("the user's message is empty; say something").about("messages"));
     }
     let is_new = matches!(place, Place::New(_));
-    let (conversation, create, on_waiting, decided) = match place {
-        Place::New(conversation) | Place::Named(conversation) => (conversation, true, OnWaiting::Deny, Vec::new()),
-        Place::There(conversation) => (conversation, false, OnWaiting::Deny, Vec::new()),
-        Place::Beside(conversation, decided) => (conversation, false, OnWaiting::Hold, decided),
+    let (conversation, create, on_waiting, answers) = match place {
+        Place::New(conversation) | Place::Named(conversation) => (conversation, true, OnWaiting::Deny, Answers::default()),
+        Place::There(conversation) => (conversation, false, OnWaiting::Deny, Answers::default()),
+        Place::Beside(conversation, answers) => (conversation, false, OnWaiting::Hold, answers),
     };
     let mut message = NewMessage {
         content,
         overlay: ask.overlay.clone(),
         on_waiting,
-        decided,
-        decides_whole: true,
+        answers,
         kept_by: KeptBy::Servers,
         create,
         conversation: of_conversation(ask),

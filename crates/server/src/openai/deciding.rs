@@ -1,7 +1,7 @@
 //! What a person decides by a request about calls that wait.
 
 use turnwright_core::{ApprovalId, CallId, ContentBlock, Journal, QuestionReason, Verdict};
-use turnwright_engine::Choice;
+use turnwright_engine::{Answers, Choice};
 
 use super::begin::{Ask, Begun, Place, after_calls, begun_before, say, where_there};
 use super::decided::decided_before;
@@ -20,7 +20,7 @@ pub(super) async fn decide(
     history: &Fingerprint,
 ) -> Result<Option<Begun>, ApiError> {
     let mut conversation = ask.conversation.clone();
-    let mut decided: Vec<(CallId, Choice)> = Vec::new();
+    let mut decided: Vec<(ApprovalId, Choice)> = Vec::new();
     let mut before: Vec<CallId> = Vec::new();
     let mut asked: Vec<(ApprovalId, bool)> = Vec::new();
     for (place, request, is_approved, reason) in ask.history.approvals() {
@@ -53,7 +53,7 @@ pub(super) async fn decide(
             (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Verdict::Allow,
             (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, false) => Verdict::Deny,
         };
-        decided.push((call, Choice { verdict, arguments: None, reason: reason.map(str::to_owned) }));
+        decided.push((approval, Choice { verdict, arguments: None, reason: reason.map(str::to_owned) }));
     }
     let Some(conversation) = conversation.filter(|_| !decided.is_empty() || !before.is_empty()) else { return Ok(None) };
     if decided.is_empty() && !users.is_empty() {
@@ -76,20 +76,22 @@ pub(super) async fn decide(
     let look = |journal: &Journal| {
         let turn = journal.turn()?;
         let waiting = turn.waiting().filter(|(_, question)| question.reason != QuestionReason::ClientTool);
-        Some(waiting.map(|(call, question)| (call.id, question.reason)).collect::<Vec<_>>())
+        Some(waiting.map(|(call, question)| (call.approval(), question.reason)).collect::<Vec<_>>())
     };
     let Some(waiting) = state.engine().look(&conversation, look).await? else { return Ok(None) };
-    let named: Vec<CallId> = decided.iter().map(|(call, _)| *call).chain(before).collect();
-    for (call, reason) in waiting.into_iter().filter(|(call, _)| !named.contains(call)) {
+    let named: Vec<CallId> = decided.iter().map(|(asked, _)| asked.call).chain(before).collect();
+    for (asked, reason) in waiting.into_iter().filter(|(asked, _)| !named.contains(&asked.call)) {
         let verdict = if reason == QuestionReason::UnknownOutcome { Verdict::Skip } else { Verdict::Deny };
-        decided.push((call, Choice { verdict, arguments: None, reason: None }));
+        decided.push((asked, Choice { verdict, arguments: None, reason: None }));
     }
+    let decisions = decided.into_iter().map(|(asked, choice)| (asked.into(), choice)).collect();
+    let answers = Answers { decisions, ..Answers::default() };
     let stored = if users.is_empty() {
-        let stored = state.engine().decide_once(&conversation, decided, ask.idempotency.clone()).await;
+        let stored = state.engine().answer_all(&conversation, answers, ask.idempotency.clone()).await;
         stored.map_err(ApiError::from)
     } else {
         // The model sees it at its next step, and not a step later.
-        let place = Place::Beside(conversation.clone(), decided);
+        let place = Place::Beside(conversation.clone(), answers);
         say(state, place, ask, users.clone(), history.clone()).await.map(drop)
     };
     if let Err(error) = stored {

@@ -453,7 +453,7 @@ async fn resume(
             break calls;
         }
         let stored = match &beside {
-            Some(message) => engine.send_answering(conversation, message.clone(), fresh).await.map(drop),
+            Some(message) => engine.send(conversation, NewMessage { answers: fresh, ..message.clone() }).await.map(drop),
             None => engine.answer_all(conversation, fresh, Some(once.clone())).await,
         };
         looks = looks.saturating_add(1);

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use turnwright_api as api;
-use turnwright_engine::{EngineError, KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
+use turnwright_engine::{Answers, EngineError, KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 
 use super::idempotency::repeatable;
 use super::json;
@@ -43,8 +43,7 @@ pub(super) async fn chat(
         content,
         overlay: settings::overlay(state.engine(), request.model, request.settings)?,
         on_waiting: on_waiting(request.on_waiting),
-        decided: Vec::new(),
-        decides_whole: false,
+        answers: Answers::default(),
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
@@ -87,8 +86,7 @@ pub(super) async fn store(State(state): State, InConversation(id): InConversatio
         content,
         overlay: settings::overlay(state.engine(), request.model, request.settings)?,
         on_waiting: on_waiting(request.on_waiting),
-        decided: Vec::new(),
-        decides_whole: false,
+        answers: Answers::default(),
         kept_by: KeptBy::Servers,
         create: false,
         conversation: SettingsOverlay::default(),

@@ -13,7 +13,7 @@ use turnwright_core::{
     ApprovalId, ApproveMode, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId,
     QuestionReason, Seq, StoredEntry, TurnId, TurnStatus, Verdict, is_blank,
 };
-use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
+use turnwright_engine::{Answers, Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay, Stale, WaitingCall};
 
 use super::chat::{begin_of, cannot_ask, on_waiting};
 use super::idempotency::{asked, repeatable};
@@ -152,8 +152,7 @@ async fn say(
             None if state.engine().may_decide() => OnWaiting::Deny,
             None => OnWaiting::Hold,
         },
-        decided: decided_beside(state, conversation, &request.messages).await?,
-        decides_whole: false,
+        answers: answered_beside(state, conversation, &request.messages).await?,
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
@@ -364,7 +363,7 @@ async fn answer(
     state: &ServerState,
     conversation: &ConversationId,
     message: UiMessage,
-    mut key: Option<(String, String)>,
+    key: Option<(String, String)>,
 ) -> Result<(TurnId, Begin), ApiError> {
     let engine = state.engine();
     if let Some((key, fingerprint)) = &key {
@@ -377,16 +376,9 @@ async fn answer(
     let (turn, after) = left(&engine.journal(conversation).await?, &asked)
         .ok_or_else(|| ApiError::invalid("the last of `messages` answers what nobody asked in this conversation"))?;
     let waiting = engine.waiting(conversation).await?;
-    for UiAnswer { asked, is_approved, reason } in answers {
-        // Who answers twice, or what another tab answered, is told by the stream; so is what was asked about the call since.
-        let Some(waiting) = waiting.iter().find(|waiting| waiting.approval == asked) else { continue };
-        let Some(verdict) = verdict(waiting.reason, is_approved) else { continue };
-        let choice = Choice { verdict, arguments: None, reason };
-        // The first that is stored is kept under the key.
-        match engine.decide_once(conversation, vec![(waiting.call, choice)], key.take()).await {
-            Ok(()) | Err(EngineError::NotWaiting { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+    let answers = to_what_waits(answers, &waiting);
+    if !answers.is_empty() {
+        engine.answer_all(conversation, answers, key).await?;
     }
     Ok((turn, Begin::Continue { after, joined }))
 }
@@ -394,27 +386,32 @@ async fn answer(
 /// The decisions about what waits that the page's newest message before the person's own holds: a page sends no other where its
 /// person, who was asked about several calls, says something before all are answered. Between them stand messages of the person's
 /// that never came here.
-async fn decided_beside(
+async fn answered_beside(
     state: &ServerState,
     conversation: &ConversationId,
     messages: &[&RawValue],
-) -> Result<Vec<(CallId, Choice)>, ApiError> {
+) -> Result<Answers, ApiError> {
     let mut before = messages.iter().rev().skip(1).map_while(|message| serde_json::from_str::<UiMessage>(message.get()).ok());
     // Of what is long over the page may say what it wants.
     let parts = before.find(|message| message.role != "user").into_iter().flat_map(|message| message.parts);
     let answers: Vec<UiAnswer> = parts.filter_map(answer_of).filter_map(Result::ok).collect();
     if answers.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Answers::default());
     }
-    let waiting = match state.engine().waiting(conversation).await {
-        Err(EngineError::NotFound { .. }) => return Ok(Vec::new()),
-        waiting => waiting?,
-    };
-    let choices = answers.into_iter().filter_map(|UiAnswer { asked, is_approved, reason }| {
+    match state.engine().waiting(conversation).await {
+        Err(EngineError::NotFound { .. }) => Ok(Answers::default()),
+        waiting => Ok(to_what_waits(answers, &waiting?)),
+    }
+}
+
+/// What a page answers to what waits. Who answers twice, or what another tab answered, is told by the stream; so is what was asked
+/// about the call since.
+fn to_what_waits(answers: Vec<UiAnswer>, waiting: &[WaitingCall]) -> Answers {
+    let decisions = answers.into_iter().filter_map(|UiAnswer { asked, is_approved, reason }| {
         let waiting = waiting.iter().find(|waiting| waiting.approval == asked)?;
-        Some((waiting.call, Choice { verdict: verdict(waiting.reason, is_approved)?, arguments: None, reason }))
+        Some((asked.into(), Choice { verdict: verdict(waiting.reason, is_approved)?, arguments: None, reason }))
     });
-    Ok(choices.collect())
+    Answers { decisions: decisions.collect(), stale: Stale::Left, ..Answers::default() }
 }
 
 /// What an answer to this question means; nothing where the page has no say in it.

@@ -71,70 +71,57 @@ pub struct Decided {
 /// What was decided, and the definitions that are agreed to by it.
 type Agreed = (Decided, Vec<Arc<ToolDefinition>>);
 
-/// Decisions that are stored together, with the rule that one of them leaves behind.
-pub(super) fn decisions(
+/// A decision, with the rule that it leaves behind and what that decides about at once.
+pub(super) fn decided_and_remembered(
     inner: &Inner,
     live: &Live,
     state: &State,
-    choices: &[(About, Choice)],
+    (about, choice): (About, &Choice),
     remember: Option<&Remember>,
 ) -> Result<Act<Agreed>, EngineError> {
-    let mut all = Act::of(Vec::new(), Vec::new(), (Decided::default(), Vec::new()));
-    for (about, choice) in choices {
-        about.must_be_open(state.journal.open_turn())?;
-        let one = decision(inner, live, state, about.call(), choice)?;
-        all.entries.extend(one.entries);
-        // Of the turn each says the same, and what was pushed for one before stays.
-        if all.side.is_empty() {
-            all.side = one.side;
+    about.must_be_open(state.journal.open_turn())?;
+    let call = about.call();
+    let Act { mut entries, mut side, answer, .. } = decision(inner, live, state, call, choice)?;
+    let mut decided = Decided::default();
+    if let (Some(remember), Some(turn)) = (remember, state.journal.open_turn()) {
+        let known = turn.call(call).map_or(("", ""), |view| (view.name, view.arguments));
+        let arguments = choice.arguments.as_deref().unwrap_or(known.1);
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let place = (live, turn.id());
+        let rule = remembered(remember, choice.verdict, (known.0, &arguments), place, inner.clock.now_ms())?;
+        side.push(rules::beside(&rule.remembered)?);
+        side.extend(of_turns_before(inner, &live.id, turn.id()));
+        if let Some(Entry::Decision(decision)) = entries.last_mut() {
+            decision.remembered = Some(Box::new(rule.remembered.clone()));
         }
-        all.answer.1.extend(one.answer);
-        if let (Some(remember), Some(turn)) = (remember, state.journal.open_turn()) {
-            let known = turn.call(about.call()).map_or(("", ""), |view| (view.name, view.arguments));
-            let arguments = choice.arguments.as_deref().unwrap_or(known.1);
-            let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-            let place = (live, turn.id());
-            let rule = remembered(remember, choice.verdict, (known.0, &arguments), place, inner.clock.now_ms())?;
-            all.side.push(rules::beside(&rule.remembered)?);
-            all.side.extend(of_turns_before(inner, &live.id, turn.id()));
-            if let Some(Entry::Decision(decision)) = all.entries.last_mut() {
-                decision.remembered = Some(Box::new(rule.remembered.clone()));
-            }
-            let decided: Vec<CallId> = choices.iter().map(|(about, _)| about.call()).collect();
-            for entry in decided_by(inner, live, state, turn, &rule, &decided) {
-                all.answer.0.also.push((entry.call, entry.verdict));
-                all.entries.push(Entry::Decision(entry));
-            }
-            all.answer.0.remembered = Some(rule.remembered);
+        for entry in decided_by(inner, live, state, turn, &rule, call) {
+            decided.also.push((entry.call, entry.verdict));
+            entries.push(Entry::Decision(entry));
         }
+        decided.remembered = Some(rule.remembered);
     }
-    Ok(all)
+    Ok(Act::of(entries, side, (decided, answer.into_iter().collect())))
 }
 
-/// Decisions that come with a message, and the definitions that are agreed to by them. About what waits no more, or for something
-/// else, somebody was faster: that refuses them all, or is left as it is.
-pub(super) fn decisions_beside(
+/// As [`decision`], about what must still be asked, beside what is stored with it; nothing where that decides the same.
+pub(super) fn decided_once(
     inner: &Inner,
     live: &Live,
     state: &State,
-    (choices, is_whole): (&[(CallId, Choice)], bool),
-) -> Result<Act<Vec<Arc<ToolDefinition>>>, EngineError> {
-    let mut all = Act::of(Vec::new(), Vec::new(), Vec::new());
-    for (at, (call, choice)) in choices.iter().enumerate() {
-        if choices.iter().take(at).any(|(before, _)| before == call) {
-            continue;
-        }
-        match decision(inner, live, state, *call, choice) {
-            Ok(one) => {
-                all.entries.extend(one.entries);
-                all.side = one.side;
-                all.answer.extend(one.answer);
-            }
-            Err(EngineError::NotWaiting { .. } | EngineError::NotFound { .. }) if !is_whole => {}
-            Err(error) => return Err(error),
-        }
+    (about, choice): (About, &Choice),
+    beside: &[Entry],
+) -> Result<Option<Act<Option<Arc<ToolDefinition>>>>, EngineError> {
+    about.must_be_open(state.journal.open_turn())?;
+    let call = about.call();
+    let before = beside.iter().find_map(|entry| match entry {
+        Entry::Decision(before) if before.call == call => Some(before),
+        _ => None,
+    });
+    let Some(before) = before else { return decision(inner, live, state, call, choice).map(Some) };
+    if (before.verdict, &before.arguments, &before.reason) == (choice.verdict, &choice.arguments, &choice.reason) {
+        return Ok(None);
     }
-    Ok(all)
+    Err(EngineError::NotWaiting { call, why: "it is decided in two ways at once".to_owned() })
 }
 
 /// Removes what was remembered for turns of the conversation that are over.
@@ -146,14 +133,14 @@ fn of_turns_before(inner: &Inner, conversation: &ConversationId, turn: TurnId) -
 
 /// The decisions of a new rule about the calls of the turn that wait to be allowed: who says "always" is not asked again for
 /// the like a moment later.
-fn decided_by(inner: &Inner, live: &Live, state: &State, turn: &Turn, rule: &ReadyRule, decided: &[CallId]) -> Vec<Decision> {
+fn decided_by(inner: &Inner, live: &Live, state: &State, turn: &Turn, rule: &ReadyRule, decided: CallId) -> Vec<Decision> {
     let known = inner.rules.known();
     let whose = Whose { conversation: Some(&live.id), turn: Some(turn.id()), owner: &live.owner };
     let policy = inner.policy.with(known.iter().chain([rule]), whose);
     let settings = turn.settings();
     let mut entries = Vec::new();
     for (call, question) in turn.waiting() {
-        if question.reason != QuestionReason::Approval || decided.contains(&call.id) || !settings.always_ask.is_empty() {
+        if question.reason != QuestionReason::Approval || call.id == decided || !settings.always_ask.is_empty() {
             continue;
         }
         let Some(definition) = state.journal.definition(call.name) else { continue };

@@ -1,9 +1,9 @@
 //! A message that is sent, and what is kept of it under its idempotency key.
 
 use serde::{Deserialize, Serialize};
-use turnwright_core::{CallId, ContentBlock, ConversationId, MessageId, Seq, TurnId};
+use turnwright_core::{ContentBlock, ConversationId, MessageId, Seq, TurnId};
 
-use super::Choice;
+use super::Answers;
 use crate::{Engine, EngineError, Idempotent, KeptBy, SettingsOverlay, SideRecord, StoreError};
 
 /// A message to send.
@@ -15,11 +15,8 @@ pub struct NewMessage {
     pub overlay: SettingsOverlay,
     /// What happens where the conversation waits for a person's decision.
     pub on_waiting: OnWaiting,
-    /// What the person decides with it about calls that wait: stored with it, all of it or nothing. What does not wait for this
-    /// any more is left as it is.
-    pub decided: Vec<(CallId, Choice)>,
-    /// Whether one of these that cannot be decided refuses the whole, as [`Engine::decide_all`] does, instead of being left as it is.
-    pub decides_whole: bool,
+    /// What the person answers with it: stored after it, all of it or nothing.
+    pub answers: Answers,
     /// What takes the turn up again if this process ends.
     pub kept_by: KeptBy,
     /// Whether a conversation that is not there is created.
@@ -53,8 +50,7 @@ impl NewMessage {
             content: vec![ContentBlock::text(text)],
             overlay: SettingsOverlay::default(),
             on_waiting: OnWaiting::Hold,
-            decided: Vec::new(),
-            decides_whole: false,
+            answers: Answers::default(),
             kept_by: KeptBy::Servers,
             create: false,
             conversation: SettingsOverlay::default(),

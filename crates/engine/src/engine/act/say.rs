@@ -8,9 +8,8 @@ use turnwright_core::{
 };
 
 use super::answers::answers;
-use super::decision::decisions_beside;
 use super::title::retitled;
-use super::{Act, Bounds, Kept, NewMessage, OnWaiting, Saying, Sent, SentState, still_open};
+use super::{Act, Bounds, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::{Live, State};
 use crate::{EngineError, SettingsOverlay, SideRecord};
@@ -23,7 +22,7 @@ pub(super) fn say(
     inner: &Inner,
     live: &Live,
     state: &State,
-    (message, answers): Saying<'_>,
+    message: &NewMessage,
     bounds: Bounds,
 ) -> Result<Act<Said>, EngineError> {
     if let Some(known) = &message.known_as {
@@ -32,7 +31,7 @@ pub(super) fn say(
             return Err(EngineError::SaidMeanwhile);
         }
     }
-    let answered = self::answers(inner, live, state, answers)?;
+    let answered = answers(inner, live, state, &message.answers)?;
     let hidden = message.replaces.map(|replaced| replaced_with(state, replaced)).transpose()?.unwrap_or_default();
     let at = hidden.iter().fold(state.journal.next_seq(), |at, _| at.next());
     let settings = match state.journal.open_turn() {
@@ -59,17 +58,10 @@ pub(super) fn say(
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
     let mut agreed = Vec::new();
     let mut act = match state.journal.open_turn() {
-        None => {
-            if message.decides_whole {
-                decisions_beside(inner, live, state, (&message.decided, true))?;
-            }
-            open(inner, state, message, user, &settings, at)?
-        }
+        None => open(inner, state, message, user, &settings, at)?,
         Some(turn) => {
-            let decided = decisions_beside(inner, live, state, (&message.decided, message.decides_whole))?;
-            agreed = decided.answer.into_iter().chain(answered.answer).collect();
-            let given = answered.entries.into_iter().chain(decided.entries).collect();
-            let (after, became) = after_joining(turn, message.on_waiting, bounds, given)?;
+            agreed = answered.answer;
+            let (after, became) = after_joining(turn, message.on_waiting, bounds, answered.entries)?;
             let side = if after.is_empty() { Vec::new() } else { vec![still_open(inner, state, turn.id())] };
             let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: became };
             Act::of(std::iter::once(user).chain(after).collect(), side, answer)
