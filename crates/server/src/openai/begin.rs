@@ -50,6 +50,8 @@ pub(crate) struct Ask {
     pub(crate) idempotency: Option<(String, String)>,
     /// What the page of the person calls what they say, by which that is said once.
     pub(crate) known_as: Option<SaidAs>,
+    /// What becomes of what waits where it is said.
+    pub(crate) on_waiting: OnWaiting,
     /// How the request is known where it comes again without a key, where its clients send such.
     pub(crate) again: Option<Again>,
 }
@@ -330,8 +332,8 @@ pub(super) async fn say(
     }
     let is_new = matches!(place, Place::New(_));
     let (conversation, create, on_waiting, decided) = match place {
-        Place::New(conversation) | Place::Named(conversation) => (conversation, true, OnWaiting::Deny, Vec::new()),
-        Place::There(conversation) => (conversation, false, OnWaiting::Deny, Vec::new()),
+        Place::New(conversation) | Place::Named(conversation) => (conversation, true, ask.on_waiting, Vec::new()),
+        Place::There(conversation) => (conversation, false, ask.on_waiting, Vec::new()),
         Place::Beside(conversation, decided) => (conversation, false, OnWaiting::Hold, decided),
     };
     let mut message = NewMessage {
