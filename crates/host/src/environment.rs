@@ -131,6 +131,11 @@ impl Environment {
         self.get(name).filter(|value| !value.is_empty())
     }
 
+    /// Whether a variable has a value that is not UTF-8.
+    pub(crate) fn is_unreadable(&self, name: &str) -> bool {
+        self.variables.get(OsStr::new(name)).is_some_and(|value| value.to_str().is_none())
+    }
+
     /// The names of all variables that are UTF-8, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.keys().filter_map(|name| name.to_str())

@@ -133,6 +133,10 @@ pub(crate) fn sources(
     let origin = loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
     let left_out = |name: &str| loaded.left_out.contains_key(name);
     for (name, server) in loaded.config.mcp.servers.iter().filter(|(name, _)| !left_out(name)) {
+        if !server.enabled && sources.is_taken(name) {
+            // The configuration's own warning says it.
+            continue;
+        }
         sources.add_server(name, server_config(name, server), origin.clone());
     }
     for (name, why) in &loaded.left_out {

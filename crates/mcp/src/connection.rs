@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_engine::telemetry::spans::{McpCall, McpWay};
+use turnwright_network::Network;
 
 use crate::agreed::{Agreed, Offer};
 use crate::carrier::{self, Carrier, Ends, Pipes};
@@ -259,7 +260,8 @@ async fn handshake(
         Way::Address(address) => {
             let account = Account::of(&config.name, address, opening.surroundings).await;
             let account = account.map_err(|error| McpError::SignIn { message: error.to_string() })?;
-            let endpoint = http::Endpoint::new(address, limit, account, &opening.surroundings.network).await?;
+            let network = &opening.surroundings.network;
+            let endpoint = http::Endpoint::new(address, limit, account, network).await?;
             let probed = match known {
                 Some(finding) => Probed::remembered(finding),
                 None => endpoint.probe(&me(), most).await?,
@@ -271,10 +273,10 @@ async fn handshake(
             };
             if let Some(old) = old {
                 is_remembered = false;
-                (probed.finding, greet(old, client, Era::Legacy).await?)
+                (probed.finding, greet(old, client, Era::Legacy, network).await?)
             } else {
                 let transport = HttpTransport::new(&endpoint, wire_end, log_end);
-                let greeted = greet(transport, client, probed.finding.era).await;
+                let greeted = greet(transport, client, probed.finding.era, network).await;
                 (probed.finding, greeted.map_err(|error| probed.explained(error))?)
             }
         }
@@ -305,15 +307,21 @@ where
         Some(known) => known,
         None => era::probe(&mut transport, &me(), most).await.ok_or_else(gone)?,
     };
-    Ok((finding, greet(transport, client, finding.era).await?))
+    Ok((finding, greet(transport, client, finding.era, &Network::default()).await?))
 }
 
 /// Opens the protocol over a transport, as its era wants it.
-async fn greet<T>(transport: T, client: Client, era: Era) -> Result<RunningService<RoleClient, Client>, McpError>
+async fn greet<T>(
+    transport: T,
+    client: Client,
+    era: Era,
+    network: &Network,
+) -> Result<RunningService<RoleClient, Client>, McpError>
 where
     T: Transport<RoleClient> + 'static,
 {
-    let service = client.serve_with_lifecycle(transport, era.lifecycle()).await.map_err(refused)?;
+    let service = client.serve_with_lifecycle(transport, era.lifecycle()).await;
+    let service = service.map_err(|error| refused(error, network))?;
     // What is kept is kept here, where an answer from before is not taken for one of a server that is gone.
     service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
     Ok(service)
@@ -340,9 +348,9 @@ fn gone() -> McpError {
     McpError::EndedAtStart { how: "its output ended".to_owned() }
 }
 
-fn refused(error: ClientInitializeError) -> McpError {
+fn refused(error: ClientInitializeError, network: &Network) -> McpError {
     match error {
-        ClientInitializeError::TransportError { error, .. } => http::refused(&*error.error).unwrap_or_else(gone),
+        ClientInitializeError::TransportError { error, .. } => http::refused(&*error.error, network).unwrap_or_else(gone),
         ClientInitializeError::ConnectionClosed(_) => gone(),
         ClientInitializeError::JsonRpcError(error) => {
             McpError::Handshake { message: format!("{} ({})", error.message, error.code.0) }

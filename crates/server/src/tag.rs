@@ -36,21 +36,18 @@ impl Tag {
         format!("\"{}-{}\"", self.configured, self.whole)
     }
 
-    /// Whether a change may be made: the client saw what there is, or does not say what it saw.
+    /// Whether a change may be made, see [`Conditions::allow`].
     ///
     /// # Errors
-    /// 412, where it saw something else; 400, where it is no condition.
+    /// Those of [`Conditions::of`] and [`Conditions::allow`].
     pub(crate) fn must_match(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let Some(conditions) = listed(headers, &header::IF_MATCH) else { return Ok(()) };
-        if conditions.len() > 1 && conditions.iter().any(|tag| tag == "*") {
-            return Err(ApiError::bad_request("invalid_header", "`*` stands alone in If-Match, without tags beside it"));
-        }
+        Conditions::of(headers)?.allow(Some(self))
+    }
+
+    /// Whether one of these is the tag of what is configured so, whatever else it tells.
+    fn is_configured_in(&self, tags: &[String]) -> bool {
         let begins = format!("\"{}-", self.configured);
-        if conditions.iter().any(|tag| tag == "*" || tag.starts_with(&begins)) {
-            return Ok(());
-        }
-        let detail = format!("it was changed since: its ETag is {} now; read it again", self.text());
-        Err(ApiError::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", detail))
+        tags.iter().any(|tag| tag.starts_with(&begins))
     }
 
     /// The representation with its tag, or 304 where the client has it.
@@ -68,6 +65,72 @@ impl Tag {
             response.headers_mut().insert(header::ETAG, tag);
         }
         response
+    }
+}
+
+/// What a change depends on: `If-Match` and `If-None-Match`.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    seen: Option<Seen>,
+    unseen: Option<Seen>,
+}
+
+#[derive(Debug)]
+enum Seen {
+    /// `*`: whatever there is.
+    Anything,
+    OneOf(Vec<String>),
+}
+
+impl Conditions {
+    /// Those of a request.
+    ///
+    /// # Errors
+    /// 400, where tags stand beside a `*`.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let read = |name: &HeaderName, shown: &str| match listed(headers, name) {
+            None => Ok(None),
+            Some(tags) if !tags.iter().any(|tag| tag == "*") => Ok(Some(Seen::OneOf(tags))),
+            Some(tags) if tags.len() == 1 => Ok(Some(Seen::Anything)),
+            Some(_) => {
+                let what = format!("`*` stands alone in {shown}, without tags beside it");
+                Err(ApiError::bad_request("invalid_header", what))
+            }
+        };
+        Ok(Self { seen: read(&header::IF_MATCH, "If-Match")?, unseen: read(&header::IF_NONE_MATCH, "If-None-Match")? })
+    }
+
+    /// Whether the request has any.
+    pub(crate) fn is_any(headers: &HeaderMap) -> bool {
+        headers.contains_key(header::IF_MATCH) || headers.contains_key(header::IF_NONE_MATCH)
+    }
+
+    /// Whether what has this tag may be changed, or, where nothing is there, may be made: the client saw what there is, or does not
+    /// say what it saw.
+    ///
+    /// # Errors
+    /// 412, where it saw something else.
+    pub(crate) fn allow(&self, there: Option<&Tag>) -> Result<(), ApiError> {
+        let is_seen = match (&self.seen, there) {
+            (None, _) | (Some(Seen::Anything), Some(_)) => true,
+            (Some(_), None) => false,
+            (Some(Seen::OneOf(tags)), Some(there)) => there.is_configured_in(tags),
+        };
+        let is_unseen = match (&self.unseen, there) {
+            (None, _) | (Some(_), None) => true,
+            (Some(Seen::Anything), Some(_)) => false,
+            (Some(Seen::OneOf(tags)), Some(there)) => {
+                let strong: Vec<String> = tags.iter().map(|tag| tag.trim_start_matches("W/").to_owned()).collect();
+                !there.is_configured_in(&strong)
+            }
+        };
+        let detail = match there {
+            _ if is_seen && is_unseen => return Ok(()),
+            None => "nothing is there; leave If-Match out".to_owned(),
+            Some(there) if is_seen => format!("it is there, and its ETag is {}", there.text()),
+            Some(there) => format!("it was changed since: its ETag is {} now; read it again", there.text()),
+        };
+        Err(ApiError::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", detail))
     }
 }
 
@@ -123,6 +186,22 @@ mod tests {
         assert!(now.must_match(&HeaderMap::new()).is_ok());
         let both = now.must_match(&headers(header::IF_MATCH, "W/\"x\", *")).unwrap_err();
         assert_eq!((both.status().as_u16(), both.code()), (400, "invalid_header"));
+        let unseen = |condition: &str, there: Option<&Tag>| {
+            let conditions = Conditions::of(&headers(header::IF_NONE_MATCH, condition));
+            conditions.and_then(|conditions| conditions.allow(there)).map_err(|error| error.status().as_u16())
+        };
+        let weak = format!("W/{}", seen.text());
+        let table = [
+            ("*", Some(&now), Err(412)),
+            ("*", None, Ok(())),
+            (&weak, Some(&now), Err(412)),
+            (&weak, Some(&other), Ok(())),
+            (&weak, None, Ok(())),
+            ("*, \"x\"", None, Err(400)),
+        ];
+        for (condition, there, expected) in table {
+            assert_eq!(unseen(condition, there), expected, "{condition} {there:?}");
+        }
         let status = |tag: &Tag| now.answer(&headers(header::IF_NONE_MATCH, &tag.text()), "x").status().as_u16();
         assert_eq!((status(&now), status(&seen)), (304, 200));
         // In whatever header of several, and however it is written.

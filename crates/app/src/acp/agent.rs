@@ -266,6 +266,7 @@ impl Turnwright {
             Ok(()) | Err(EngineError::NotFound { .. }) => {}
             Err(error) => return Err(failed(&error)),
         }
+        self.in_hand.stop(session);
         self.sessions.close(session);
         self.choices.forget(session);
         Ok(DeleteSessionResponse::new())

@@ -62,11 +62,20 @@ impl Prompting<'_> {
                 Err(error) => failed(&error),
             }
         };
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
             error = stopping => Err(error),
             reason = self.look_after(&sent) => reason,
+        };
+        match ended {
+            Err(_) if self.is_gone().await => Ok(StopReason::Cancelled),
+            ended => ended,
         }
+    }
+
+    /// Whether the conversation was deleted meanwhile, which ends its turn.
+    async fn is_gone(&self) -> bool {
+        matches!(self.engine.conversation(&self.conversation).await, Err(EngineError::NotFound { .. }))
     }
 
     /// Asks what a person must decide of what comes of a message, until its turn is over.
@@ -165,33 +174,7 @@ impl Prompting<'_> {
     }
 
     async fn verdict(&self, call: &WaitingCall) -> Result<(Verdict, Option<Remember>), Error> {
-        let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
-        let (title, options) = match call.reason {
-            QuestionReason::UnknownOutcome => (
-                format!("{} was interrupted and may have happened", call.name),
-                vec![
-                    option(HAPPENED, "It happened", PermissionOptionKind::AllowOnce),
-                    option(AGAIN, "Run it again", PermissionOptionKind::AllowOnce),
-                    option(DENY, "Go on without it", PermissionOptionKind::RejectOnce),
-                ],
-            ),
-            QuestionReason::Approval
-            | QuestionReason::DefinitionChanged
-            | QuestionReason::ClientTool
-            | QuestionReason::Loop => (
-                call.rule.as_ref().map_or_else(|| call.name.clone(), |rule| format!("{} ({rule})", call.name)),
-                [
-                    Some(option(ALLOW, "Allow once", PermissionOptionKind::AllowOnce)),
-                    call.always
-                        .as_ref()
-                        .map(|rule| option(ALWAYS, &format!("In this session: {rule}"), PermissionOptionKind::AllowAlways)),
-                    Some(option(DENY, "Deny", PermissionOptionKind::RejectOnce)),
-                ]
-                .into_iter()
-                .flatten()
-                .collect(),
-            ),
-        };
+        let (title, options) = question(call);
         let input: Option<Value> = serde_json::from_str(&call.arguments).ok();
         let changes = self.changes(&call.name, input.clone()).await.map(|change| vec![ToolCallContent::Diff(change)]);
         let fields = ToolCallUpdateFields::new().title(title).raw_input(input).content(changes);
@@ -231,6 +214,30 @@ impl Prompting<'_> {
     }
 }
 
+/// What the client is asked about a call, and what it may choose.
+fn question(call: &WaitingCall) -> (String, Vec<PermissionOption>) {
+    let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
+    let deny = option(DENY, "Deny", PermissionOptionKind::RejectOnce);
+    match call.reason {
+        QuestionReason::UnknownOutcome => (
+            format!("{} was interrupted and may have happened", call.name),
+            vec![
+                option(HAPPENED, "It happened", PermissionOptionKind::AllowOnce),
+                option(AGAIN, "Run it again", PermissionOptionKind::AllowOnce),
+                option(DENY, "Go on without it", PermissionOptionKind::RejectOnce),
+            ],
+        ),
+        // Nobody but the client that offers it can run it.
+        QuestionReason::ClientTool => (format!("{} runs in another program, which is waited for", call.name), vec![deny]),
+        QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop => {
+            let title = call.rule.as_ref().map_or_else(|| call.name.clone(), |rule| format!("{} ({rule})", call.name));
+            let always = |rule| option(ALWAYS, &format!("In this session: {rule}"), PermissionOptionKind::AllowAlways);
+            let once = option(ALLOW, "Allow once", PermissionOptionKind::AllowOnce);
+            (title, [Some(once), call.always.as_ref().map(always), Some(deny)].into_iter().flatten().collect())
+        }
+    }
+}
+
 /// What was answered elsewhere meanwhile, or is over since the turn was stopped, is no failure.
 fn stale(done: Result<(), EngineError>) -> Result<(), Error> {
     match done {
@@ -265,5 +272,36 @@ pub(super) fn failed(error: &EngineError) -> Error {
         EngineError::NotFound { .. } => Error::new(ErrorCode::RESOURCE_NOT_FOUND, error.to_string()),
         EngineError::Invalid { .. } => Error::new(ErrorCode::INVALID_PARAMS, error.to_string()),
         _ => Error::new(ErrorCode::INTERNAL_ERROR, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turnwright_core::ApprovalId;
+    use turnwright_core::policy::{Action, proposed};
+
+    use super::*;
+
+    fn offered(reason: QuestionReason) -> Vec<String> {
+        let id = CallId { message: Seq::FIRST, index: 0 };
+        let call = WaitingCall {
+            conversation: "c".parse().unwrap(),
+            call: id,
+            approval: ApprovalId { call: id, number: 1 },
+            name: "pick".to_owned(),
+            arguments: "{}".to_owned(),
+            reason,
+            rule: None,
+            always: (reason == QuestionReason::Approval).then(|| proposed("pick", &Value::Null, Action::Allow)),
+        };
+        question(&call).1.iter().map(|option| option.option_id.to_string()).collect()
+    }
+
+    #[test]
+    fn what_is_offered_about_a_call_can_be_decided_about_it() {
+        assert_eq!(offered(QuestionReason::Approval), [ALLOW, ALWAYS, DENY]);
+        assert_eq!(offered(QuestionReason::Loop), [ALLOW, DENY]);
+        assert_eq!(offered(QuestionReason::UnknownOutcome), [HAPPENED, AGAIN, DENY]);
+        assert_eq!(offered(QuestionReason::ClientTool), [DENY]);
     }
 }

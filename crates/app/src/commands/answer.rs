@@ -168,7 +168,8 @@ fn flags(everywhere: &Everywhere) -> String {
     given.collect()
 }
 
-fn quoted(word: &str) -> String {
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=@%+,".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -11,6 +11,7 @@ use turnwright_host::{Config, Needs};
 use turnwright_server::auth::{self, NewCredential};
 use turnwright_server::timestamp;
 
+use super::answer::quoted;
 use crate::cli::users::{AddUser, NewToken, Users};
 use crate::cli::{Everywhere, Listed};
 use crate::exit::{Exit, Failure};
@@ -101,6 +102,7 @@ async fn add(accounts: &dyn Accounts, new: AddUser, output: &mut Output) -> Resu
     })?;
     output.line(id.as_str());
     say(&format!("added {name} ({})", new.role.as_str()));
+    let name = quoted(&name);
     say(&format!("hint: `turnwright users link {name}` signs a browser in, `turnwright users token {name}` a program"));
     Ok(())
 }

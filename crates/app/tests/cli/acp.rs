@@ -232,6 +232,33 @@ async fn a_prompt_is_cancelled_while_its_client_is_asked_and_does_not_answer() {
 }
 
 #[tokio::test]
+async fn a_prompt_whose_session_is_closed_or_deleted_while_its_client_is_asked_ends_as_cancelled() {
+    let place = Place::new();
+    with_client(&place, &["acp"], Answers::Never, async |agent, _| {
+        for is_deleted in [false, true] {
+            let session = session(&agent, &place).await?;
+            let ending = async {
+                while place.json(&["approvals", "list", "--json"]).as_array().is_none_or(Vec::is_empty) {
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
+                if is_deleted {
+                    agent.send_request(DeleteSessionRequest::new(session.clone())).block_task().await.map(drop)
+                } else {
+                    agent.send_request(CloseSessionRequest::new(session.clone())).block_task().await.map(drop)
+                }
+            };
+            let (ended, done) = tokio::join!(prompt(&agent, &session, "write \"hi\" to file \"b.txt\""), ending);
+            done?;
+            assert_eq!(ended?, StopReason::Cancelled, "deleted: {is_deleted}");
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(!place.path("b.txt").exists());
+}
+
+#[tokio::test]
 async fn a_model_is_chosen_for_a_session_and_a_mode_with_it() {
     let place = Place::new();
     with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {

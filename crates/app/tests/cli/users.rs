@@ -48,6 +48,15 @@ fn users_are_added_listed_kept_out_and_removed() {
 }
 
 #[test]
+fn what_is_said_of_a_name_can_be_given_to_a_shell() {
+    let place = Place::new();
+    let added = place.run(&["users", "add", "anna o'hara"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    assert!(added.stderr.contains(r"`turnwright users link 'anna o'\''hara'`"), "{added:?}");
+    assert!(added.stderr.contains(r"`turnwright users token 'anna o'\''hara'`"), "{added:?}");
+}
+
+#[test]
 fn the_commands_act_for_local_or_for_whom_they_name() {
     let place = Place::new();
     printed(&place, &["users", "add", "anna"]);

@@ -50,6 +50,10 @@ const post = (path, body) => fetch(`${root}${path}`, {
 const errors = [];
 const sent = post('/api/v1/conversations/c/chat', { content: 'hold' });
 await until(() => existsSync(join(place, 'running')));
+// One page comes back before that, one after it.
+const early = new Page('c', await history('c'), errors);
+const resumedEarly = early.resumeStream();
+await until(() => early.status === 'streaming');
 const more = await (await post('/api/v1/conversations/c/messages', { content: 'and more' })).json();
 const begun = await history('c');
 assert.deepEqual(begun.map(({ id }) => id), ['msg_1', 'turn_1', more.message_id]);
@@ -57,7 +61,7 @@ const back = new Page('c', begun, errors);
 const resumed = back.resumeStream();
 await until(() => back.status === 'streaming');
 writeFileSync(join(place, 'go'), '');
-await Promise.all([sent, resumed]);
+await Promise.all([sent, resumed, resumedEarly]);
 assert.deepEqual(errors, []);
 const whole = await history('c');
 const said = outline(whole).map(([, , text]) => text);
@@ -66,8 +70,11 @@ if (version === '5') {
   // It takes one message of a stream: all of the turn, each part once.
   assert.deepEqual(back.messages.map(({ id }) => id), ['msg_1', 'turn_1', more.message_id]);
   assert.equal(outline(back.messages)[1][2], `I hold.${said[3]}`);
+  assert.deepEqual(outline(early.messages).map(([id, , text]) => [id, text]), [['msg_1', 'hold'], ['turn_1', `I hold.${said[3]}`]]);
 } else {
   assert.deepEqual(plain(back.messages), plain(whole));
+  // What was said later has no place there until the history is read again; its answer is the one of the history.
+  assert.deepEqual(outline(early.messages), outline(whole).filter(([, role], at) => at === 0 || role === 'assistant'));
 }
 // Whoever begins with all of it is told nothing more.
 await back.resumeStream();

@@ -77,6 +77,25 @@ mod tests {
     }
 
     #[test]
+    fn a_way_back_is_found_in_whatever_order_providers_are_written() {
+        const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+        let models: Vec<Vec<ModelRef>> = (0..16_usize)
+            .map(|set| (0..4).filter(|at| set >> at & 1 == 1).map(|at| ModelRef::new(NAMES[at], "m")).collect())
+            .collect();
+        for graph in 0..1_usize << 16 {
+            let list = |at: usize| graph >> (4 * at) & 15;
+            let lists = |name: &str| &*models[list(NAMES.iter().position(|known| *known == name).unwrap())];
+            // Whoever leads nowhere but to itself or to such is on no way back.
+            let mut leads_on = 15;
+            for _ in NAMES {
+                leads_on = (0..4).filter(|at| list(*at) & leads_on & !(1 << at) != 0).fold(0, |all, at| all | 1 << at);
+            }
+            let is_found = NAMES.iter().any(|name| way_back(name, lists).is_some());
+            assert_eq!(is_found, leads_on != 0, "{graph:016b}");
+        }
+    }
+
+    #[test]
     fn a_model_of_the_same_provider_is_no_way_back() {
         assert_eq!(way_back("a", lists(&[])), None);
         assert_eq!(way_back("a", lists(&["a/m"])), Some(vec!["a", "b", "c", "a"]));

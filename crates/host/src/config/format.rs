@@ -28,8 +28,8 @@ pub(crate) struct Bases<'a> {
 pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String, String> {
     let must = |is_right: bool, right: &str| if is_right { Ok(text.to_owned()) } else { Err(right.to_owned()) };
     match format {
-        "path" => must(!text.is_empty(), "a path").map(|text| absolute(&text, bases)),
-        "program" => must(!text.trim().is_empty(), "the name or path of a program")
+        "path" => must(!text.is_empty() && !text.contains('\0'), "a path").map(|text| absolute(&text, bases)),
+        "program" => must(!text.trim().is_empty() && !text.contains('\0'), "the name or path of a program")
             .map(|text| if text.contains('/') { absolute(&text, bases) } else { text }),
         "model" => must(text.parse::<ModelRef>().is_ok(), "PROVIDER/MODEL, such as `local/qwen3`"),
         "http-url" => http_url(text).map(|_| text.to_owned()),
@@ -105,7 +105,7 @@ fn absolute(text: &str, bases: Bases<'_>) -> String {
 
 /// The address of a database, where it is a file by its whole path.
 fn database(text: &str, bases: Bases<'_>) -> Result<String, String> {
-    if text.is_empty() {
+    if text.is_empty() || text.contains('\0') {
         return Err("a database URL or file, such as `postgres://user@host/name`".to_owned());
     }
     if storage::is_broken_postgres(text) {

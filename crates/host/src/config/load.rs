@@ -1,9 +1,14 @@
 //! From a file, variables and flags to a configuration.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use indexmap::IndexMap;
+use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use turnwright_core::secrets::Secrets;
 use turnwright_network::Network;
@@ -22,6 +27,12 @@ use crate::Environment;
 
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "turnwright.toml";
+
+/// How long a pipe in the place of the configuration file is left alone where nothing is in it, and how often: 5 seconds in all.
+const PIPE_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PIPE_PAUSES: u32 = 500;
+/// The most that is read out of one.
+const MAX_PIPE_BYTES: usize = 16 << 20;
 
 /// Where servers are looked for unless `[mcp] files` says otherwise.
 const DEFAULT_MCP_FILE: &str = "config/mcp-servers.json";
@@ -139,7 +150,7 @@ pub fn find(environment: &Environment, overrides: &Overrides) -> Option<PathBuf>
 pub fn open(environment: &Environment, overrides: &Overrides) -> Result<Loaded, Problems> {
     let file = match find(environment, overrides) {
         None => None,
-        Some(path) => match std::fs::read_to_string(&path) {
+        Some(path) => match read_text(&path) {
             Ok(text) => Some(ConfigFile { path, text }),
             Err(error) => {
                 let place = candidates(environment, overrides).0;
@@ -150,6 +161,38 @@ pub fn open(environment: &Environment, overrides: &Overrides) -> Result<Loaded, 
         },
     };
     load(file.as_ref(), environment, overrides)
+}
+
+/// The text of a file. What is written into a pipe meanwhile, as a shell's `<(…)` is, is waited for.
+fn read_text(path: &Path) -> io::Result<String> {
+    let is_pipe = std::fs::metadata(path)?.file_type().is_fifo();
+    if !is_pipe {
+        return std::fs::read_to_string(path);
+    }
+    let mut pipe = File::from(rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?);
+    let (mut text, mut buffer, mut pauses) = (Vec::new(), [0; 8 << 10], 0);
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) if !text.is_empty() => break,
+            Ok(0) => {}
+            Ok(length) => {
+                text.extend_from_slice(buffer.get(..length).unwrap_or_default());
+                if text.len() > MAX_PIPE_BYTES {
+                    let why = format!("more than {MAX_PIPE_BYTES} bytes come out of the pipe");
+                    return Err(io::Error::new(ErrorKind::FileTooLarge, why));
+                }
+                continue;
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+        pauses += 1;
+        if pauses > MAX_PIPE_PAUSES {
+            return Err(io::Error::new(ErrorKind::TimedOut, "it is a pipe, and nobody wrote all of it within 5 seconds"));
+        }
+        std::thread::sleep(PIPE_PAUSE);
+    }
+    String::from_utf8(text).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
 /// Makes a configuration of a file's text, variables and flags.
@@ -173,7 +216,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
         left_out.entry(server).and_modify(|known| known.extend(["; ", why.as_str()])).or_insert(why);
         warnings.push(problem);
     }
-    apply_variables(&mut root, &schema::leaves(&schema), environment, &mut warnings);
+    apply_variables(&mut root, &schema::leaves(&schema), environment, (&mut problems, &mut warnings));
     overrides.apply(&mut root);
 
     let working_directory = environment.working_directory();
@@ -198,6 +241,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.web(&mut problems);
     meaning.apis(&mut problems);
     meaning.loops(&mut problems);
+    meaning.pieces(&mut problems);
     meaning.embeddings(&endpoints, &mut problems);
     meaning.profiles(&mut problems);
     meaning.servers(&mut problems, &mut warnings);

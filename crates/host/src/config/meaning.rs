@@ -269,6 +269,19 @@ impl Meaning<'_> {
         }
     }
 
+    /// Less of a piece than all of it is repeated in the next. What nobody wrote gives way by itself.
+    pub(crate) fn pieces(self, problems: &mut Vec<Problem>) {
+        let (piece, overlap) = (self.config.knowledge.piece_tokens, self.config.knowledge.overlap_tokens);
+        let is_written = self.root.get("knowledge").is_some_and(|knowledge| knowledge.get("overlap_tokens").is_some());
+        if is_written && overlap >= piece {
+            let place = place_of(self.root, ["knowledge", "overlap_tokens"]);
+            let text = format!(
+                "`knowledge.overlap_tokens` is {overlap}; it must be less than `knowledge.piece_tokens`, which is {piece}"
+            );
+            problems.push(Problem::new(place, text));
+        }
+    }
+
     /// The embedding model is whole, and its provider is there.
     pub(crate) fn embeddings(self, endpoints: &[Endpoint], problems: &mut Vec<Problem>) {
         let embeddings = &self.config.embeddings;
@@ -374,17 +387,21 @@ impl Meaning<'_> {
     }
 
     /// A server with the name of a built-in source is left out where that is offered. Other programs' files call theirs so too.
+    /// One that is switched off hinders nobody, but could not be switched on either.
     pub(crate) fn names(self, warnings: &mut Vec<Problem>, left_out: &mut IndexMap<String, String>) {
         let built_in = self.config.built_in_sources();
-        let servers = self.config.mcp.servers.iter().filter(|(_, server)| server.enabled);
-        for (name, _) in servers.filter(|(name, _)| built_in.contains(&name.as_str())) {
+        let servers = self.config.mcp.servers.iter();
+        for (name, server) in servers.filter(|(name, _)| built_in.contains(&name.as_str())) {
             let keys = ["mcp", "servers", name];
+            let what = if server.enabled { "is left out" } else { "is left out, also once it is enabled" };
             let text = format!(
-                "{} has the name of built-in tools and is left out; it must have another, or they be turned off",
+                "{} has the name of built-in tools and {what}; it must have another, or they be turned off",
                 KeyPath::of(keys).section()
             );
             let problem = Problem::new(place_of(self.root, keys), text);
-            left_out.insert(name.clone(), problem.to_string());
+            if server.enabled {
+                left_out.insert(name.clone(), problem.to_string());
+            }
             warnings.push(problem);
         }
     }

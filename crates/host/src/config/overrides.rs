@@ -65,8 +65,14 @@ impl Overrides {
     }
 }
 
-/// Lays variables over the tree; `leaves` are the keys that can have one. A name that stands for nothing is a warning.
-pub(crate) fn apply_variables(root: &mut Node, leaves: &[Vec<String>], environment: &Environment, warnings: &mut Vec<Problem>) {
+/// Lays variables over the tree; `leaves` are the keys that can have one. A name that stands for nothing is a warning, a value that is
+/// no text a problem.
+pub(crate) fn apply_variables(
+    root: &mut Node,
+    leaves: &[Vec<String>],
+    environment: &Environment,
+    (problems, warnings): (&mut Vec<Problem>, &mut Vec<Problem>),
+) {
     let mut known: IndexMap<String, Vec<&str>> = SHORT.iter().map(|(name, keys)| ((*name).to_owned(), keys.to_vec())).collect();
     known.extend(leaves.iter().map(|keys| {
         let name = format!("{PREFIX}{}", keys.join("_").to_uppercase());
@@ -78,6 +84,9 @@ pub(crate) fn apply_variables(root: &mut Node, leaves: &[Vec<String>], environme
         match (known.get(name), environment.filled(name)) {
             (Some(keys), Some(value)) => {
                 set(root, keys.iter().copied(), Node::new(NodeValue::String(value.to_owned()), place));
+            }
+            (Some(_), None) if environment.is_unreadable(name) => {
+                problems.push(Problem::new(place, "its value is not UTF-8; it must be text".to_owned()));
             }
             (Some(_), None) => {}
             (None, _) if is_ours => {}

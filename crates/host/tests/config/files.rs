@@ -46,6 +46,22 @@ fn a_named_file_that_cannot_be_read_is_told_by_the_name_that_was_given() {
 }
 
 #[test]
+fn a_pipe_is_read_where_somebody_writes_it_and_given_up_where_nobody_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let environment = Environment::new(folder.path());
+    let opened = || open(&environment, &named(&pipe));
+    let told = opened().unwrap_err().to_string();
+    assert!(told.contains("it is a pipe, and nobody wrote all of it within 5 seconds"), "{told}");
+    let steps = std::thread::scope(|scope| {
+        scope.spawn(|| fs::write(&pipe, "max_steps = 7\n").unwrap());
+        opened().unwrap().config.max_steps()
+    });
+    assert_eq!(steps, 7);
+}
+
+#[test]
 fn problems_name_a_file_in_the_working_directory_by_its_short_name_and_any_other_by_its_whole() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "a = 1");

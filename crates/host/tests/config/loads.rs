@@ -1,4 +1,6 @@
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use turnwright_core::policy::{Action, RuleText};
@@ -211,6 +213,15 @@ fn a_variable_that_sets_nothing_is_a_warning_with_the_nearest_name() {
     let warnings = load_with("", &environment).unwrap().warnings;
     let told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["TURNWRIGHT_MODLE: no such setting; did you mean `TURNWRIGHT_MODEL`?"]);
+}
+
+#[test]
+fn a_variable_that_is_no_text_is_refused() {
+    let environment = environment().with("TURNWRIGHT_MODEL", OsStr::from_bytes(b"p/\xff"));
+    assert_eq!(
+        load_with("", &environment).unwrap_err().to_string(),
+        "TURNWRIGHT_MODEL: its value is not UTF-8; it must be text"
+    );
 }
 
 #[test]

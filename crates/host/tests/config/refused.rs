@@ -25,10 +25,13 @@ fn a_server_with_the_name_of_built_in_tools_is_told_before_it_is_missed() {
     for name in ["artifact", "resources"] {
         assert_eq!(told(&format!("{data}[mcp.servers.{name}]\ncommand = \"x\"")), [expected(2, name)]);
     }
-    // Where the built-in one is not offered, and where the server is not, the name is free.
+    let off = load_text(&format!("{data}[mcp.servers.filesystem]\ncommand = \"x\"\nenabled = false")).unwrap();
+    let warned: Vec<_> = off.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warned, [expected(2, "filesystem").replace("left out;", "left out, also once it is enabled;")]);
+    assert!(off.left_out.is_empty() && off.unusable(&environment()).is_none(), "nothing is missed");
+    // Where the built-in one is not offered, the name is free.
     for free in [
         "[tools.filesystem]\nenabled = false\n[mcp.servers.filesystem]\ncommand = \"x\"",
-        "[mcp.servers.filesystem]\ncommand = \"x\"\nenabled = false",
         "[mcp.servers.memory]\ncommand = \"x\"",
         "[mcp.servers.web]\ncommand = \"x\"",
     ] {
@@ -127,4 +130,20 @@ fn an_address_of_a_database_that_is_none_is_told_without_what_it_holds() {
     let by_flag = Overrides { database: Some(String::new()), ..Overrides::default() };
     let told = load(Some(&file("")), &environment(), &by_flag).unwrap_err().to_string();
     assert_eq!(told, format!("--database: {empty}"));
+}
+
+#[test]
+fn no_more_of_a_piece_is_repeated_than_there_is() {
+    says(
+        "[knowledge]\npiece_tokens = 40\noverlap_tokens = 40\n",
+        &["turnwright.toml:3: `knowledge.overlap_tokens` is 40; it must be less than `knowledge.piece_tokens`, which is 40"],
+    );
+    for fits in ["piece_tokens = 40\noverlap_tokens = 39", "piece_tokens = 40"] {
+        load_text(&format!("[knowledge]\n{fits}\n")).unwrap();
+    }
+}
+
+#[test]
+fn a_path_that_no_system_opens_is_told() {
+    says("data_dir = \"a\\u0000b\"\n", &["turnwright.toml:1: `data_dir` is \"a\\0b\"; it must be a path"]);
 }

@@ -23,7 +23,7 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use serde::Serialize;
 use serde_json::Value;
-use turnwright_network::{Network, known_reason, made};
+use turnwright_network::{Network, Reason, known_reason, made};
 
 use super::cleaner::{self, Message};
 use super::inbox::Inbox;
@@ -65,6 +65,7 @@ pub(crate) struct Endpoint {
     /// The headers that the operator gave, which may hold a key.
     own_headers: Vec<String>,
     max_message_bytes: usize,
+    network: Network,
 }
 
 /// What the first question showed.
@@ -114,7 +115,8 @@ impl Endpoint {
             .redirect(redirect::Policy::none())
             .tcp_nodelay(true);
         let client = made(builder).await.map_err(bad)?;
-        Ok(Self { url, client, account: account.map(Arc::new), own_headers, max_message_bytes })
+        let account = account.map(Arc::new);
+        Ok(Self { url, client, account, own_headers, max_message_bytes, network: network.clone() })
     }
 
     /// Asks `server/discover` and waits at most `limit`; a server that says nothing is taken for legacy.
@@ -180,7 +182,7 @@ impl Endpoint {
         if let Some(token) = token {
             asked = asked.bearer_auth(token);
         }
-        asked.body(era::question(me).to_string()).send().await.map_err(|error| unreachable(&error))
+        asked.body(era::question(me).to_string()).send().await.map_err(|error| unreachable(&self.network, &error))
     }
 
     /// What it says to a form; `basic` is a name and a password. Nobody but its own address is asked.
@@ -192,7 +194,7 @@ impl Endpoint {
             asked = asked.basic_auth(name, Some(password));
         }
         let answer = asked.body(written.query().unwrap_or_default().to_owned()).send().await;
-        Ok(answer.map_err(|error| unreachable(&error))?.status())
+        Ok(answer.map_err(|error| unreachable(&self.network, &error))?.status())
     }
 
     fn needs_sign_in(&self, response: &Response, told: Told) -> McpError {
@@ -280,9 +282,13 @@ fn not_renewed(error: &AuthError) -> McpError {
     McpError::SignIn { message: format!("it could not be renewed: {error}") }
 }
 
-fn unreachable(error: &reqwest::Error) -> McpError {
+fn unreachable(network: &Network, error: &reqwest::Error) -> McpError {
     let url = error.url().map(|url| without_query(url.as_str())).unwrap_or_default();
-    McpError::Unreachable { url, reason: known_reason(error).unwrap_or_else(|| causes(error)) }
+    let reason = match network.reason(error) {
+        Reason::Proxy(blamed) => blamed,
+        Reason::Elsewhere(_) => known_reason(error).unwrap_or_else(|| causes(error)),
+    };
+    McpError::Unreachable { url, reason }
 }
 
 /// What is below an error, in its own words; the address is not repeated.
@@ -297,14 +303,14 @@ fn causes(error: &dyn Error) -> String {
     if words.is_empty() { error.to_string() } else { words.join(": ") }
 }
 
-/// Why an opening failed, where HTTP knows.
-pub(crate) fn refused(error: &(dyn Error + Send + Sync + 'static)) -> Option<McpError> {
+/// Why an opening over this network failed, where HTTP knows.
+pub(crate) fn refused(error: &(dyn Error + Send + Sync + 'static), network: &Network) -> Option<McpError> {
     Some(match error.downcast_ref::<HttpError>()? {
         StreamableHttpError::AuthRequired(asked) => McpError::NeedsSignIn {
             reason: "HTTP 401 Unauthorized".to_owned(),
             challenge: Some(asked.www_authenticate_header.clone()),
         },
-        StreamableHttpError::Client(error) => unreachable(error),
+        StreamableHttpError::Client(error) => unreachable(network, error),
         other => McpError::Handshake { message: other.to_string() },
     })
 }
@@ -450,6 +456,8 @@ fn method_and_params(typed: &impl Serialize) -> Option<(String, Option<Value>)> 
 
 #[cfg(test)]
 mod tests {
+    use turnwright_network::{Proxies, ProxyAddress};
+
     use super::*;
 
     #[test]
@@ -471,5 +479,21 @@ mod tests {
             error,
             "its address `http://127.0.0.1:9/mcp?key=***` cannot be used: the value of its header `X-Key` cannot be sent"
         );
+    }
+    #[tokio::test]
+    async fn a_proxy_that_is_not_there_is_named_beside_the_server_and_its_password_is_not() {
+        let proxy = ProxyAddress::read("http://127.0.0.1:1").unwrap().with_login("me", "hidden").unwrap();
+        let network = Network::default().through(&Proxies::all(proxy, Vec::new())).unwrap();
+        for url in ["http://mcp.invalid/mcp", "https://mcp.invalid/mcp"] {
+            let config = HttpConfig::new(format!("{url}?key=hidden"));
+            let endpoint = Endpoint::new(&config, 1, None, &network).await.unwrap();
+            let expected = format!("it cannot be reached at {url}: the proxy http://127.0.0.1:1 cannot be reached: ");
+            let probed = endpoint.probe(&me(), CHALLENGE_LIMIT).await.unwrap_err().to_string();
+            let error = endpoint.client.get(endpoint.url.clone()).send().await.unwrap_err();
+            let opened = refused(&HttpError::Client(error), &network).unwrap().to_string();
+            for told in [probed, opened] {
+                assert!(told.starts_with(&expected) && !told.contains("hidden"), "{told}");
+            }
+        }
     }
 }

@@ -24,7 +24,7 @@ use super::known::Fingerprint;
 use super::recalled;
 use super::referred;
 use super::responses::object::{offered_to, part_after, turn_of};
-use super::responses::stored::continued;
+use super::responses::stored::{Brings, continued};
 use super::track::Part;
 use super::written;
 use crate::attached::Attached;
@@ -50,6 +50,8 @@ pub(crate) struct Ask {
     pub(crate) idempotency: Option<(String, String)>,
     /// What the page of the person calls what they say, by which that is said once.
     pub(crate) known_as: Option<SaidAs>,
+    /// What becomes of what waits where it is said.
+    pub(crate) on_waiting: OnWaiting,
     /// How the request is known where it comes again without a key, where its clients send such.
     pub(crate) again: Option<Again>,
 }
@@ -155,7 +157,8 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
                 return after_calls(state, conversation, calls, None, history).await;
             }
             Some(GivenBefore::Other(of, results)) => return give_otherwise(state, (&of, &results), &ask, users, history).await,
-            Some(GivenBefore::Same(..)) | None => ask.conversation = Some(continued(state, previous).await?),
+            Some(GivenBefore::Same(..)) => ask.conversation = Some(continued(state, previous, Brings::Words).await?),
+            None => ask.conversation = Some(continued(state, previous, brings(&ask)).await?),
         }
     }
     if let Some(begun) = decide(state, &ask, users.clone(), &history).await? {
@@ -219,6 +222,11 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         return say(state, Place::There(conversation), &ask, users, history).await;
     }
     say(state, Place::New(conversation), &ask, users, history).await
+}
+
+fn brings(ask: &Ask) -> Brings {
+    let is_answer = ask.history.results().next().is_some() || ask.history.approvals().next().is_some();
+    if is_answer { Brings::WhatCallsWaitFor } else { Brings::Words }
 }
 
 fn says_nothing(history: &History) -> ApiError {
@@ -324,8 +332,8 @@ pub(super) async fn say(
     }
     let is_new = matches!(place, Place::New(_));
     let (conversation, create, on_waiting, answers) = match place {
-        Place::New(conversation) | Place::Named(conversation) => (conversation, true, OnWaiting::Deny, Answers::default()),
-        Place::There(conversation) => (conversation, false, OnWaiting::Deny, Answers::default()),
+        Place::New(conversation) | Place::Named(conversation) => (conversation, true, ask.on_waiting, Answers::default()),
+        Place::There(conversation) => (conversation, false, ask.on_waiting, Answers::default()),
         Place::Beside(conversation, answers) => (conversation, false, OnWaiting::Hold, answers),
     };
     let mut message = NewMessage {

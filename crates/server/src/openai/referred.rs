@@ -6,7 +6,7 @@ use super::begin::{Ask, where_there};
 use super::history::Said;
 use super::ids;
 use super::responses::object::{PREFIX, part_after};
-use super::responses::stored::continued;
+use super::responses::stored::{Brings, continued};
 use crate::error::ApiError;
 use crate::state::ServerState;
 
@@ -66,7 +66,7 @@ pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Op
         }
     };
     let response = ids::answer_id(PREFIX, &conversation, after.ok_or_else(|| missing(at, id))?);
-    let continued = continued(state, &response).await.map_err(|error| match error.status() {
+    let continued = continued(state, &response, Brings::Words).await.map_err(|error| match error.status() {
         http::StatusCode::NOT_FOUND => missing(at, id),
         _ => error,
     })?;

@@ -273,7 +273,9 @@ impl ResponseFold {
         let first = self.sequence;
         self.sequence = self.sequence.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
         let known = self.seen.map_or(0, |seen| seen.saturating_add(1).saturating_sub(first));
-        let text = text.get(usize::try_from(known).unwrap_or(usize::MAX)..).unwrap_or_default();
+        // A number within a character is of no event: the client has nothing of that.
+        let known = text.floor_char_boundary(usize::try_from(known).unwrap_or(usize::MAX));
+        let text = text.get(known..).unwrap_or_default();
         if self.form == Form::Whole || text.is_empty() {
             return;
         }

@@ -315,16 +315,15 @@ async fn beside(
     engine.open_turn(conversation, &SettingsOverlay { model: None, ..overlay.clone() }).await?;
     let history = History::of(input.items()?);
     let (mut content, lengths) = (history.users(), history.user_lengths());
-    let look = |journal: &Journal| {
-        (history::said_again(&content, &lengths, &unanswered(journal)), given(conversation, journal, &history).is_empty())
-    };
-    let (again, is_all) = engine.look(conversation, look).await?;
+    let look = |journal: &Journal| history::said_again(&content, &lengths, &unanswered(journal));
+    let again = engine.look(conversation, look).await?;
     content.drain(..again);
     engine.admits(&content)?;
     // Another request may have said it meanwhile.
     let Ok(known_as) = known_as(state, conversation, input, said_last).await? else { return Ok(None) };
-    // The page's own calls have results that come with it.
-    let on_waiting = if is_all { OnWaiting::Deny } else { OnWaiting::Hold };
+    // The page's own calls have results that come with it, and what it was asked is answered. What another door opens meanwhile is not
+    // declined: the page knows nothing of it.
+    let on_waiting = OnWaiting::Hold;
     let said = NewMessage { content, overlay, on_waiting, idempotency: Some(once.clone()), known_as, ..NewMessage::text("") };
     Ok(Some(said))
 }
@@ -406,8 +405,16 @@ async fn say(
         return Err(ApiError::invalid(what));
     }
     let known_as = said_as(state, conversation, input).await?.map(|name| SaidAs { name, after: said_last });
+    let look = |journal: &Journal| journal.open_turn().is_some_and(|turn| turn.is_parked() || turn.is_held());
+    // What waits here is for the page's own tools, which it has given up. What another door opens from here on the page knows nothing of:
+    // it is not declined, and asked once the page is told of it.
+    let on_waiting = match state.engine().look(conversation, look).await {
+        Ok(true) => OnWaiting::Deny,
+        Ok(false) | Err(EngineError::NotFound { .. }) => OnWaiting::Hold,
+        Err(error) => return Err(error.into()),
+    };
     let conversation = Some(conversation.clone());
-    let ask = Ask { conversation, previous: None, history, overlay, idempotency, known_as, again: None };
+    let ask = Ask { conversation, previous: None, history, overlay, idempotency, known_as, on_waiting, again: None };
     Ok(begin(state, ask).await?.part)
 }
 

@@ -19,7 +19,7 @@ use crate::openapi::{
 };
 use crate::report::newest_turn;
 use crate::settings;
-use crate::tag::Tag;
+use crate::tag::{Conditions, Tag};
 
 /// How many conversations a search looks at.
 const MAX_SEARCHED: usize = 10_000;
@@ -244,7 +244,7 @@ pub(super) async fn delete(
     loop {
         let before = state.engine().conversation(&id).await?;
         tag(&settings::conversation(before.clone())).must_match(&headers)?;
-        let deleted = if headers.contains_key(header::IF_MATCH) {
+        let deleted = if Conditions::is_any(&headers) {
             state.engine().delete_unchanged(&before).await
         } else {
             state.engine().delete(&id).await

@@ -18,7 +18,7 @@ use crate::extract::{PageQuery, Params, Search, State, Whole};
 use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader};
 use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
-use crate::tag::Tag;
+use crate::tag::{Conditions, Tag};
 use crate::timestamp::timestamp;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -118,7 +118,7 @@ pub(super) async fn change(State(state): State, Params(named): Params<Named>, wh
     let warnings = warnings(&config);
     let servers = state.servers()?;
     // What is asked again below, where it is changed: what is wrong is told better here.
-    if whole.headers.contains_key(header::IF_MATCH) {
+    if Conditions::is_any(&whole.headers) {
         tag(&told(servers.one(&named.id).await?)).must_match(&whole.headers)?;
     }
     let is_seen = |now| tag(&told(now)).must_match(&whole.headers).is_ok();
@@ -141,7 +141,7 @@ pub(super) async fn remove(
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     let servers = state.servers()?;
-    if headers.contains_key(header::IF_MATCH) {
+    if Conditions::is_any(&headers) {
         tag(&told(servers.one(&named.id).await?)).must_match(&headers)?;
     }
     servers.remove(&named.id, |now| tag(&told(now)).must_match(&headers).is_ok()).await?;

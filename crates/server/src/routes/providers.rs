@@ -1,7 +1,9 @@
 //! Model providers that are added while the server runs.
 
+use std::sync::{Mutex, PoisonError};
+
 use axum::response::Response;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use turnwright_api as api;
 use turnwright_host::config::{Dialect, Secret};
@@ -12,7 +14,7 @@ use crate::error::ApiError;
 use crate::extract::{Params, State, Whole};
 use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused};
 use crate::state::ServerState;
-use crate::tag::Tag;
+use crate::tag::{Conditions, Tag};
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
@@ -41,7 +43,8 @@ pub(super) async fn show(State(state): State, Params(named): Params<Named>, head
     Ok(Tag::of(&version, &told).answer(&headers, &told))
 }
 
-/// Asks a provider for its models, and keeps it where it answers: with its key, sealed.
+/// Asks a provider for its models, and keeps it where it answers: with its key, sealed. With `If-None-Match: *`, only where none
+/// was added under this name.
 #[utoipa::path(
     put,
     path = "/providers/{id}",
@@ -57,7 +60,8 @@ pub(super) async fn add(State(state): State, Params(named): Params<Named>, whole
     let api_key = request.api_key.map(Secret::new);
     let new = NewProvider { name: named.id, api_key, base_url: request.base_url, dialect };
     let providers = changeable(&state)?;
-    let added = providers.add_where(new, |version| is_as_seen(version, &whole.headers)).await?;
+    let conditions = Seen::of(&whole.headers)?;
+    let added = conditions.told(providers.add_where(new, |version| conditions.allow(version)).await)?;
     let version = providers.version(&added.name).await?;
     let told = api::AddedProvider {
         id: added.name,
@@ -87,14 +91,38 @@ pub(super) async fn remove(
     Params(named): Params<Named>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
-    changeable(&state)?.remove_where(&named.id, |version| is_as_seen(version, &headers)).await?;
+    let conditions = Seen::of(&headers)?;
+    conditions.told(changeable(&state)?.remove_where(&named.id, |version| conditions.allow(version)).await)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whether what is stored is what the client saw, where it says what that was. Of what is not there nobody saw anything.
-fn is_as_seen(version: Option<&str>, headers: &HeaderMap) -> bool {
-    let is_there = version.is_some() || !headers.contains_key(header::IF_MATCH);
-    is_there && Tag::of(&version, &()).must_match(headers).is_ok()
+/// The conditions of a change, and why they did not hold.
+struct Seen {
+    conditions: Conditions,
+    refused: Mutex<Option<ApiError>>,
+}
+
+impl Seen {
+    fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+        Ok(Self { conditions: Conditions::of(headers)?, refused: Mutex::default() })
+    }
+
+    /// Whether they hold of what is stored.
+    fn allow(&self, version: Option<&str>) -> bool {
+        let there = version.map(|_| Tag::of(&version, &()));
+        let refused = self.conditions.allow(there.as_ref()).err();
+        let is_allowed = refused.is_none();
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+        is_allowed
+    }
+
+    /// What came of the change.
+    fn told<T>(&self, done: Result<T, ProviderChangeError>) -> Result<T, ApiError> {
+        done.map_err(|error| match (&error, self.refused.lock().unwrap_or_else(PoisonError::into_inner).take()) {
+            (ProviderChangeError::Changed(_), Some(refused)) => refused,
+            (_, _) => error.into(),
+        })
+    }
 }
 
 /// An endpoint as the API tells it.

@@ -330,7 +330,7 @@ pub(super) async fn resume(
 ) -> Result<Response, ApiError> {
     let version = query.version(UiVersion::V6)?;
     let position = position.named(&headers)?;
-    match state.engine().look(&id, joined).await {
+    match state.engine().look(&id, said_last).await {
         Err(EngineError::NotFound { .. }) => Ok(StatusCode::NO_CONTENT.into_response()),
         Err(error) => Err(error.into()),
         Ok(Some((turn, message))) if position.is_none() => {
@@ -342,13 +342,13 @@ pub(super) async fn resume(
     }
 }
 
-/// The newest message that joined the open turn.
-fn joined(journal: &Journal) -> Option<(TurnId, Seq)> {
+/// What a person said last in the open turn: what began it, or the newest message that joined it.
+fn said_last(journal: &Journal) -> Option<(TurnId, Seq)> {
     let turn = journal.open_turn()?;
     let is_said = |stored: &&StoredEntry| matches!(&*stored.entry, Entry::User(said) if !said.content.is_empty());
     let is_shown = |stored: &&StoredEntry| !journal.is_hidden(MessageId(stored.seq));
     let last = journal.turn_entries(turn.id()).filter(is_said).filter(is_shown).last()?;
-    (last.seq > turn.id().0).then_some((turn.id(), last.seq))
+    Some((turn.id(), last.seq))
 }
 
 /// What a page says of a question about a call.

@@ -50,6 +50,11 @@ impl Chunks {
         let _ = writeln!(self.id_line, "id: {seq}");
     }
 
+    /// From here on there is no place to come back to but the beginning.
+    pub(super) fn clear_id(&mut self) {
+        self.id_line = b"id\n".to_vec();
+    }
+
     fn begin(&self, out: &mut Vec<u8>, head: &str) {
         out.extend_from_slice(&self.id_line);
         out.extend_from_slice(b"data: ");

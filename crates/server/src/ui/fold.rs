@@ -38,7 +38,8 @@ pub enum Begin {
     /// saw.
     Join(Seq),
     /// With the turn's beginning, for a client that has what people said up to this message, each at its place: the answer to
-    /// what joined the turn is a message of its own, which a `start` begins, named by the newest that it saw.
+    /// what joined the turn is a message of its own, which a `start` begins, named by the newest that it saw. Where nothing
+    /// joined it yet, the chunks up to there have ids, as with [`Begin::Turn`].
     Apart(Seq),
     /// As [`Begin::Apart`] for a client that takes one message of a stream: with the last of these that has begun, in which it
     /// goes on.
@@ -170,6 +171,7 @@ impl UiFold {
         let mut chunks = Chunks::default();
         match begin {
             Begin::Turn => chunks.set_id(turn.0.get().saturating_sub(1)),
+            Begin::Apart(known) if known == turn.0 => chunks.set_id(turn.0.get().saturating_sub(1)),
             Begin::Continue { after, .. } | Begin::After(after) => chunks.set_id(after.get()),
             // A message beside the turn's own: where to come back to is a place in that.
             Begin::Join(_) | Begin::Apart(_) | Begin::Answer(_) => {}

@@ -66,3 +66,13 @@ async fn messages_and_turns_go_on_behind_what_is_hidden() {
     let before = after(&server, "/api/v1/conversations/c1/turns?limit=1", &turns).await;
     assert_eq!(before["data"][0]["content"][0]["text"], "B", "{before}");
 }
+
+#[tokio::test]
+async fn what_a_query_says_twice_is_refused_by_its_name() {
+    let server = server([]);
+    for (query, name) in [("limit=1&limit=2", "limit"), ("cursor=a&after=a", "cursor"), ("q=a&limit=1&q=a", "q")] {
+        let refused = server.get(&format!("/api/v1/conversations?{query}")).await;
+        assert_eq!(refused.problem(), (400, "invalid_query".to_owned()), "{query}");
+        assert!(refused.body.contains(&format!("duplicate field `{name}`")), "{}", refused.body);
+    }
+}

@@ -136,6 +136,29 @@ async fn what_is_said_beside_an_open_approval_declines_it_and_is_answered() {
 }
 
 #[tokio::test]
+async fn who_comes_back_before_anybody_joined_is_told_a_later_answer_under_its_own_name() {
+    let gate = Arc::new(Semaphore::new(0));
+    let looks = Answer::whole([text("Look."), call(0, "lab__look", "{}")]).gated(&gate);
+    let server = server([looks, Answer::whole([text("Both.")])]);
+    let path = "/api/v1/conversations/c1/messages";
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    server.post(path, json!({"content": "first"})).await;
+    let request = Request::builder().uri("/api/chat/c1/stream").header("host", "127.0.0.1:8700");
+    let back = server.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    let joined = server.post(path, json!({"content": "second"})).await;
+    assert_eq!(joined.status, StatusCode::ACCEPTED, "{}", joined.body);
+    let joined = joined.json();
+    gate.add_permits(9);
+    let (parts, body) = back.into_parts();
+    let body = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
+    let told = outline(&Answered { status: parts.status, headers: parts.headers, body });
+    let begun: Vec<&String> = told.iter().filter(|told| told.starts_with("start ")).collect();
+    let message = joined["message_id"].as_str().unwrap().strip_prefix("msg_").unwrap();
+    assert_eq!(begun, ["start turn_1", &format!("start turn_1_{message}")], "{told:?}");
+    assert_eq!(told.last().unwrap(), "finish stop");
+}
+
+#[tokio::test]
 async fn what_is_said_may_wait_beside_an_open_approval_where_that_is_chosen() {
     let server = server([Answer::whole([call(0, "lab__touch", "{}")])]);
     server.post("/api/chat", says("Touch!")).await;

@@ -142,6 +142,36 @@ async fn other_results_for_an_older_response_begin_a_conversation_that_is_the_sa
 }
 
 #[tokio::test]
+async fn an_older_response_of_the_newest_turn_goes_on_in_a_copy_that_ends_there() {
+    let (server, first, gives) = picked(says(&["Red.", "More."])).await;
+    server.respond(&gives("red")).await;
+    let more = server.respond(&json!({"previous_response_id": first["id"], "input": "More"})).await.json();
+    assert_eq!(more["output"][0]["content"][0]["text"], "More.", "{more}");
+    assert_ne!(more["conversation"], first["conversation"]);
+    let shown = server.provider.asked().last().unwrap().clone();
+    assert!(shown.contains("red") && !shown.contains("Red."), "{shown}");
+    let kept = server.messages(first["conversation"]["id"].as_str().unwrap()).await;
+    assert_eq!(kept.last().unwrap().1, "Red.");
+}
+
+#[tokio::test]
+async fn a_response_that_waited_for_people_goes_on_where_what_they_decided_led() {
+    let touch = Answer::whole([call(0, "lab__touch", "{}")]);
+    let server = server([touch].into_iter().chain(says(&["Done.", "More."])));
+    let first = server.respond(&json!({"input": "Touch!"})).await.json();
+    let conversation = first["conversation"]["id"].as_str().unwrap();
+    let waits = server.get(&format!("/api/v1/conversations/{conversation}/calls")).await.json();
+    let call = waits["data"][0]["id"].as_str().unwrap();
+    let path = format!("/api/v1/conversations/{conversation}/calls/{call}/decision");
+    assert_eq!(server.post(&path, &json!({"decision": "allow"})).await.status, 200);
+    while server.messages(conversation).await.last().unwrap().1 != "Done." {
+        tokio::task::yield_now().await;
+    }
+    let more = server.respond(&json!({"previous_response_id": first["id"], "input": "More"})).await.json();
+    assert_eq!(more["conversation"], first["conversation"], "{more}");
+}
+
+#[tokio::test]
 async fn other_results_beside_a_response_without_their_calls_are_refused() {
     let (server, _, gives) = picked(says(&["Red.", "More."])).await;
     let red = server.respond(&gives("red")).await.json();

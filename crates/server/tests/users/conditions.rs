@@ -301,9 +301,14 @@ async fn a_provider_is_changed_by_whoever_saw_what_it_is() {
     let first = added.header("etag").to_owned();
     let second = put(&first).await;
     assert_eq!(second.status, StatusCode::OK, "{}", second.body);
+    let anew = server.with(Method::PUT, path, &token, ("if-none-match", "*"), wanted.clone()).await;
+    assert_eq!(anew.code(), (412, "precondition_failed".to_owned()));
+    assert_eq!(put("*, \"a\"").await.code(), (400, "invalid_header".to_owned()));
     let remove = async |tag: &str| server.with(Method::DELETE, path, &token, ("if-match", tag), Value::Null).await;
     assert_eq!(remove("\"0-0\"").await.code(), (412, "precondition_failed".to_owned()));
     assert_eq!(remove(second.header("etag")).await.status, StatusCode::NO_CONTENT);
+    let anew = server.with(Method::PUT, path, &token, ("if-none-match", "*"), wanted.clone()).await;
+    assert_eq!(anew.status, StatusCode::OK, "{}", anew.body);
 }
 
 #[tokio::test]

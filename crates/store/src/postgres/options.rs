@@ -1,5 +1,6 @@
 //! What an address of a database says, and what may be told of it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -70,7 +71,14 @@ impl PostgresOptions {
         let wrong = |what: String| StoreError::Unusable { reason: format!("the database's address `{shown}` {what}") };
         let (base, query) = address.split_once('?').unwrap_or((address, ""));
         let (mut mode, mut root, mut schema, mut rest) = (None, None, SCHEMA.to_owned(), Vec::new());
+        let mut keys = BTreeSet::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let key = unescaped(pair.split_once('=').map_or(pair, |(key, _)| key));
+            // These are lists, of which each adds to the one before.
+            let is_list = matches!(&*key, "host" | "hostaddr" | "port");
+            if !keys.insert(key.clone()) && !is_list {
+                return Err(wrong(format!("has `{key}` twice; say it once")));
+            }
             match pair.split_once('=') {
                 Some(("sslmode", value)) => mode = Some(value),
                 Some(("sslrootcert", value)) => root = Some(PathBuf::from(unescaped(value))),
@@ -165,7 +173,7 @@ fn is_name(text: &str) -> bool {
     (1..=40).contains(&text.len()) && text.starts_with(|first: char| first.is_ascii_lowercase()) && text.bytes().all(is_sign)
 }
 
-/// A value of a query, with what was escaped.
+/// A key or a value of a query, with what was escaped.
 fn unescaped(value: &str) -> String {
     let pair = format!("v={value}");
     url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned()).unwrap_or_default()
@@ -208,6 +216,8 @@ mod tests {
             ("postgres://ada:secret@h/d?schema=a-b", "names the schema `a-b`; it must be 1 to 40 of the signs"),
             ("postgres://ada:secret@h:port/d", "cannot be read: "),
             ("postgres://ada:secret@h/d?colour=red", "cannot be read: unknown option `colour`"),
+            ("postgres://h/d?schema=a&sslmode=disable&schema=b", "has `schema` twice; say it once"),
+            ("postgres://h/d?connect_timeout=1&connect%5Ftimeout=2", "has `connect_timeout` twice; say it once"),
             ("postgres:///d", "names no host; it is written `postgres://USER:PASSWORD@HOST:PORT/DATABASE`"),
         ];
         for (address, expected) in table {

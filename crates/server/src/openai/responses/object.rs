@@ -197,6 +197,17 @@ pub(crate) fn held(journal: &Journal, from: Seq) -> Vec<Seq> {
     held
 }
 
+/// Whether the turn waited for results of its client's where it stopped after the message at this place.
+pub(crate) fn waited_for_client(journal: &Journal, message: Seq) -> bool {
+    let mut after = journal.entries().iter().skip_while(|stored| stored.seq <= message);
+    let suspended = after.find_map(|stored| match &*stored.entry {
+        Entry::User(_) | Entry::Assistant(_) => Some(None),
+        Entry::Control(Control::Suspended) => Some(Some(stored.seq)),
+        _ => None,
+    });
+    suspended.flatten().is_some_and(|at| calls_at(journal, at).iter().any(is_clients))
+}
+
 /// The calls of the newest message at an entry, with what they wait for there.
 pub(crate) fn calls_at(journal: &Journal, at: Seq) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();

@@ -30,21 +30,33 @@ pub(crate) async fn found(state: &ServerState, id: &str) -> Result<(Conversation
     }
 }
 
+/// What a request that goes on from a response brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Brings {
+    /// What calls wait for: results, or decisions.
+    WhatCallsWaitFor,
+    /// Only what a person says.
+    Words,
+}
+
 /// The conversation in which a response goes on: its own, or, where more was said there since, a new one that is the same up to
 /// there.
-pub(crate) async fn continued(state: &ServerState, previous: &str) -> Result<ConversationId, ApiError> {
+pub(crate) async fn continued(state: &ServerState, previous: &str, brings: Brings) -> Result<ConversationId, ApiError> {
     let (conversation, part) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
-    let look = |journal: &Journal| {
-        let end = object::messages(journal, &part).last().map_or(part.after, |message: &MessageId| message.0);
-        let is_newest = journal.turn().is_none_or(|turn| turn.id() == part.turn);
-        let said_since = |stored: &&StoredEntry| match &*stored.entry {
-            Entry::User(_) | Entry::Assistant(_) => stored.seq > end,
-            _ => false,
-        };
-        journal.entries().iter().find(said_since).filter(|_| !is_newest).map(|stored| MessageId(stored.seq))
-    };
-    match state.engine().look(&conversation, look).await? {
+    match state.engine().look(&conversation, |journal| said_since(journal, &part, brings)).await? {
         Some(since) => Ok(state.engine().fork(&conversation, Some(since), NewConversation::default()).await?.id),
         None => Ok(conversation),
     }
+}
+
+/// The first message after a response, where what goes on from it must not see that.
+fn said_since(journal: &Journal, part: &Part, brings: Brings) -> Option<MessageId> {
+    let (part, _) = object::newest_try(journal, part);
+    let end = object::messages(journal, &part).last().map_or(part.after, |message: &MessageId| message.0);
+    let is_message = |stored: &&StoredEntry| matches!(&*stored.entry, Entry::User(_) | Entry::Assistant(_));
+    let since = journal.entries().iter().filter(is_message).find(|stored| stored.seq > end)?;
+    let is_of_newest_turn = journal.turn().is_none_or(|turn| turn.id() == part.turn);
+    // What comes of decisions that people make elsewhere, the client knows by no other name.
+    let is_known = || object::waited_for_client(journal, end);
+    (!is_of_newest_turn || brings == Brings::Words && is_known()).then_some(MessageId(since.seq))
 }

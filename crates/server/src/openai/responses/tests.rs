@@ -179,3 +179,17 @@ fn a_client_that_has_what_was_dropped_is_told_to_begin_anew() {
     // Who has all of it is told nothing more.
     assert_eq!(told(fold(Form::Streamed).starting_after(number(anew.last().unwrap())), whole()), Vec::<Value>::new());
 }
+
+#[test]
+fn a_number_within_a_character_is_followed_by_the_whole_character() {
+    let whole = "a\u{e9}\u{20ac}z";
+    let streamed = told(fold(Form::Streamed), [step(2), text(whole)]);
+    let delta = |events: &[Value]| events.iter().find(|event| event["type"] == "response.output_text.delta").cloned();
+    let last = delta(&streamed).unwrap()["sequence_number"].as_u64().unwrap();
+    let table = [(7, whole), (6, "\u{e9}\u{20ac}z"), (5, "\u{e9}\u{20ac}z"), (4, "\u{20ac}z"), (3, "\u{20ac}z"), (1, "z")];
+    for (left, rest) in table {
+        let resumed = told(fold(Form::Streamed).starting_after(last - left), [step(2), text(whole)]);
+        let delta = delta(&resumed).unwrap();
+        assert_eq!((&delta["delta"], &delta["sequence_number"]), (&json!(rest), &json!(last)), "{left} left");
+    }
+}

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use turnwright_api::openai::{ChatCompletion, ChatCompletionRequest};
 use turnwright_core::{ModelRef, Seq, ToolDefinition};
-use turnwright_engine::{SettingsOverlay, WatchFrom};
+use turnwright_engine::{OnWaiting, SettingsOverlay, WatchFrom};
 
 use super::{ActivityQuery, Named, body, name, tool_activity};
 use crate::error::ApiError;
@@ -55,7 +55,11 @@ pub(super) async fn complete(
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
     let is_named = conversation.is_some();
-    let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, known_as: None, again }).await;
+    // No client of this API answers what is asked before its last message.
+    let on_waiting = OnWaiting::Deny;
+    let begun =
+        begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, known_as: None, on_waiting, again })
+            .await;
     let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,

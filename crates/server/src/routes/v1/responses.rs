@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json as value};
 use turnwright_api::openai::{OpenAiError, ResponsesRequest, WireResponse};
 use turnwright_core::{ConversationId, Journal, Seq};
-use turnwright_engine::{EngineError, WatchFrom};
+use turnwright_engine::{EngineError, OnWaiting, WatchFrom};
 
 use super::{Named, body, name};
 use crate::error::ApiError;
@@ -60,7 +60,10 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let says_all = previous.is_none() && conversation.is_none();
     let is_named = conversation.is_some() && request.conversation.as_ref().is_none_or(Value::is_null);
-    let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, known_as: None, again }).await;
+    // No client of this API answers what is asked before its last message.
+    let on_waiting = OnWaiting::Deny;
+    let begun =
+        begin(&state, Ask { conversation, previous, history, overlay, idempotency, known_as: None, on_waiting, again }).await;
     let begun = begun.map_err(about_input);
     let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let names = Named::of(&begun);

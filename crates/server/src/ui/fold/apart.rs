@@ -18,6 +18,11 @@ impl UiFold {
         matches!(self.begin, Begin::Apart(known) | Begin::Answer(known) if message <= known)
     }
 
+    /// Whether what is told is the turn's own message, and nothing that was said in the turn is at its place in the client.
+    pub(super) fn is_in_turns_own(&self) -> bool {
+        self.begin == Begin::Apart(self.turn.0) && self.answers.is_none()
+    }
+
     /// Whether an answer that saw what joined the turn begins a message, where the client has another open.
     fn begins_apart(&self) -> bool {
         match self.begin {
@@ -48,6 +53,9 @@ impl UiFold {
         let at = out.len();
         self.is_started = false;
         self.name_after(self.newest_seen(saw));
+        if self.begin == Begin::Apart(self.turn.0) && self.answers.is_some() {
+            self.chunks.clear_id();
+        }
         self.start(out);
         Some(at)
     }

@@ -7,7 +7,8 @@ use super::{Begin, End, Phase, Step, UiFold};
 impl UiFold {
     /// Where the client comes back from here on: it needs nothing again of what was stored up to now.
     pub(super) fn move_on(&mut self) {
-        if let (Begin::Turn | Begin::Continue { .. } | Begin::After(_), Some(last)) = (self.begin, self.last) {
+        let has_ids = matches!(self.begin, Begin::Turn | Begin::Continue { .. } | Begin::After(_)) || self.is_in_turns_own();
+        if let Some(last) = self.last.filter(|_| has_ids) {
             self.chunks.set_id(last.get());
         }
     }

@@ -68,7 +68,7 @@ impl UiFold {
         self.step = Step::Closed;
         if begins_message {
             self.is_started = false;
-            if self.begin == Begin::Turn {
+            if self.begin == Begin::Turn || self.is_in_turns_own() {
                 self.chunks.set_id(self.turn.0.get().saturating_sub(1));
             }
         }

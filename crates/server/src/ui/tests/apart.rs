@@ -96,6 +96,32 @@ fn a_history_and_the_stream_taken_up_there_are_what_the_history_is_in_the_end() 
     }
 }
 
+#[test]
+fn who_comes_back_before_anybody_joined_is_told_each_later_answer_under_its_own_name() {
+    let turn = joined_turn();
+    for version in [UiVersion::V6, UiVersion::V7] {
+        let whole = history(version, &turn);
+        for cut in 1..4 {
+            let mut page = resumed(version, &turn, cut, Begin::Apart(seq(1)));
+            for (_, parts) in &mut page {
+                parts.retain(|part| part["type"] != "steering-message");
+            }
+            assert_eq!(page, whole, "{version:?}, cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn where_nobody_joined_yet_it_can_be_come_back_to_as_to_a_turn() {
+    let alone: Vec<_> = joined_turn().into_iter().take(3).chain([vec![finished_tool(3, "success")]]).collect();
+    let told = |begin| fold_all(&mut fold_of(UiVersion::V7, begin), alone.clone());
+    assert_eq!(told(Begin::Apart(seq(1))), told(Begin::Turn));
+    let all = fold_all(&mut fold_of(UiVersion::V7, Begin::Apart(seq(1))), joined_turn());
+    let ids: Vec<&str> = all.lines().filter(|line| line.starts_with("id")).collect();
+    let cleared = ids.iter().position(|id| *id == "id").unwrap();
+    assert!(cleared > 0 && ids[cleared..].iter().all(|id| *id == "id"), "{ids:?}");
+}
+
 /// What a page has that comes back again and again, each time with all that people said up to then, and breaks off each time.
 fn come_back_to(version: UiVersion, begins: impl Fn(usize) -> Begin, frames: &[Vec<Event>], cuts: &[usize]) -> Vec<Shown> {
     let mut page: Vec<Shown> = Vec::new();
