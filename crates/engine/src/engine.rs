@@ -23,6 +23,7 @@ use crate::nodes::cluster::Cluster;
 use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
 use crate::rules::Rules;
+use crate::upkeep::Erasing;
 use crate::{
     Clock, ConversationRecord, EngineError, Idempotent, Page, Place, Providers, SetAside, SettingsOverlay, Slots, SourceSet,
     Store, StoreError, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
@@ -213,7 +214,7 @@ impl Engine {
             is_server: AtomicBool::new(false),
             door: OnceLock::new(),
             question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
-            must_erase: AtomicBool::new(false),
+            erasing: Erasing::default(),
             approval_limit_ms: AtomicU64::new(0),
             is_unattended: AtomicBool::new(false),
             begins_to_wait: watch::Sender::new(0),

@@ -26,6 +26,7 @@ use crate::registry::{Registry, overlay_of};
 use crate::result_cache::ResultCache;
 use crate::rules::Rules;
 use crate::telemetry::spans;
+use crate::upkeep::Erasing;
 use crate::{
     Budgets, Clock, ContextSource, Door, EngineError, HoldBack, KeptBy, KnownSecrets, LargeResults, Limits, Providers,
     SettingsOverlay, Slots, SourceSet, Spool, Store, StoreError, Telemetry,
@@ -78,8 +79,8 @@ pub(crate) struct Inner {
     pub(crate) door: OnceLock<Arc<dyn Door>>,
     /// How long people are waited for while a call holds its connection.
     pub(crate) question_limit_ms: AtomicU64,
-    /// Whether what was deleted because of its age is not known to be overwritten.
-    pub(crate) must_erase: AtomicBool,
+    /// What was deleted and is not known to be overwritten.
+    pub(crate) erasing: Erasing,
     /// How long people are waited for before what waits is denied; 0 is for ever.
     pub(crate) approval_limit_ms: AtomicU64,
     /// Whether nobody is there to answer while a call holds its connection.

@@ -1,9 +1,12 @@
 //! The port to what keeps a store small and forgetful.
 
 use std::fmt::Debug;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 use turnwright_core::ConversationId;
 
 use crate::{Engine, EngineError, StoreError};
@@ -12,6 +15,36 @@ pub use crate::resent::{RESENT, TIME_AT, written_time};
 
 /// How many conversations are removed at once: nobody else writes meanwhile.
 const REMOVED_AT_ONCE: usize = 20;
+
+/// How many times as long as it took rounds let a store be that overwrote what was deleted: it may write all of itself anew for that,
+/// while whoever writes waits.
+const RESTS_TIMES: u32 = 20;
+
+/// Whether something was deleted that is not overwritten yet, and until when rounds leave that.
+#[derive(Debug, Default)]
+pub(crate) struct Erasing {
+    is_due: AtomicBool,
+    rests_until: Mutex<Option<Instant>>,
+}
+
+impl Erasing {
+    /// Something was deleted.
+    fn owe(&self) {
+        self.is_due.store(true, Ordering::Relaxed);
+    }
+
+    fn is_resting(&self) -> bool {
+        self.rests_until().is_some_and(|until| Instant::now() < until)
+    }
+
+    fn rest_after(&self, took: Duration) {
+        *self.rests_until() = Instant::now().checked_add(took.saturating_mul(RESTS_TIMES));
+    }
+
+    fn rests_until(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.rests_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// What removes for good.
 #[async_trait]
@@ -29,7 +62,8 @@ pub trait Upkeep: Send + Sync + Debug {
     /// Where the store fails.
     async fn forget_requests(&self, before_ms: u64) -> Result<(), StoreError>;
 
-    /// Overwrites what was deleted before, wherever the store still has it: in logs, in indexes, in free space.
+    /// Overwrites what was deleted before, wherever the store still has it: in logs, in indexes, in free space. It may write all of
+    /// itself anew for that.
     ///
     /// # Errors
     /// [`StoreError::Unusable`] where somebody is using the logs just now; what was deleted stays deleted.
@@ -55,7 +89,7 @@ impl Engine {
             }
         }
         if count > 0 {
-            self.inner().must_erase.store(true, Ordering::Relaxed);
+            self.inner().erasing.owe();
         }
         self.erase_due(upkeep).await?;
         Ok(count)
@@ -66,23 +100,30 @@ impl Engine {
     /// # Errors
     /// Where the store fails; [`Engine::erase_due`] does it later then.
     pub async fn erase(&self, upkeep: &dyn Upkeep) -> Result<(), EngineError> {
-        self.inner().must_erase.store(true, Ordering::Relaxed);
-        self.erase_due(upkeep).await
+        self.inner().erasing.owe();
+        self.erase_now(upkeep).await
     }
 
-    /// Overwrites what was deleted and could not be overwritten before.
+    /// Overwrites what was deleted and could not be overwritten before; not soon after that was done, where it took long.
     ///
     /// # Errors
     /// Where the store fails; the next time does it.
     pub async fn erase_due(&self, upkeep: &dyn Upkeep) -> Result<(), EngineError> {
-        let must_erase = &self.inner().must_erase;
+        if self.inner().erasing.is_resting() { Ok(()) } else { self.erase_now(upkeep).await }
+    }
+
+    async fn erase_now(&self, upkeep: &dyn Upkeep) -> Result<(), EngineError> {
+        let erasing = &self.inner().erasing;
         // What is deleted meanwhile may not be overwritten by this.
-        if must_erase.swap(false, Ordering::Relaxed)
-            && let Err(error) = upkeep.erase().await
-        {
-            must_erase.store(true, Ordering::Relaxed);
+        if !erasing.is_due.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        if let Err(error) = upkeep.erase().await {
+            erasing.owe();
             return Err(error.into());
         }
+        erasing.rest_after(begun.elapsed());
         Ok(())
     }
 }

@@ -28,10 +28,14 @@ fn record(id: &str, settings: &str) -> ConversationRecord {
 }
 
 async fn say(store: &SqliteStore, id: &str, text: &str, at_ms: u64, side: Vec<SideRecord>) {
+    say_at(store, (id, Seq::FIRST), text, at_ms, side).await;
+}
+
+async fn say_at(store: &SqliteStore, (id, at): (&str, Seq), text: &str, at_ms: u64, side: Vec<SideRecord>) {
     let settings = TurnSettings::new("practice/words".parse().unwrap());
     let entry = Entry::User(UserMessage { content: vec![ContentBlock::text(text)], settings });
     let conversation = id.parse().unwrap();
-    store.append(Append { conversation, at: Seq::FIRST, entries: vec![entry], at_ms, side }).await.unwrap();
+    store.append(Append { conversation, at, entries: vec![entry], at_ms, side }).await.unwrap();
 }
 
 /// The files of a database that hold a text.
@@ -85,6 +89,32 @@ async fn of_what_was_erased_no_file_of_the_database_holds_anything() {
     assert!(!holding(folder.path(), "celesta").is_empty(), "what was not deleted is there");
     assert_eq!(store.search(Search { words: "celesta", ..looked_for }).await.unwrap().len(), 1);
     store.close().await;
+}
+
+#[tokio::test]
+async fn nothing_of_what_was_erased_is_behind_rows_that_were_moved_where_a_page_was_full() {
+    for seed in 0..8_usize {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let name = |number: usize| format!("c{number}");
+        for number in 0..12 {
+            store.create(record(&name(number), "{}")).await.unwrap();
+        }
+        // Interleaved, of lengths that fill pages at other places each time.
+        for turn in 0..72_usize {
+            let (number, words) = ((turn * 7 + seed) % 12, (turn * 31 + seed * 17) % 61);
+            let erased = if number % 2 == 0 { "vibraphone" } else { "celesta" };
+            let at = Seq::new(1 + turn as u64 / 12).unwrap();
+            say_at(&store, (&name(number), at), &format!("{erased} {}", "filler ".repeat(words)), 5, Vec::new()).await;
+        }
+        for number in (0..12).step_by(2) {
+            store.delete(&name(number).parse().unwrap()).await.unwrap();
+        }
+        store.erase().await.unwrap();
+        assert_eq!(holding(folder.path(), "vibraphone"), Vec::<String>::new(), "{seed}");
+        assert!(!holding(folder.path(), "celesta").is_empty());
+        store.close().await;
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What removes old conversations for good.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use turnwright_core::ConversationId;
@@ -15,6 +16,8 @@ use crate::support::{Setup, id, world};
 struct Reluctant {
     removals: AtomicUsize,
     erasures: AtomicUsize,
+    /// How long it overwrites.
+    takes: Duration,
 }
 
 #[async_trait]
@@ -31,9 +34,29 @@ impl Upkeep for Reluctant {
     async fn erase(&self) -> Result<(), StoreError> {
         match self.erasures.fetch_add(1, Ordering::SeqCst) {
             0 => Err(StoreError::Unusable { reason: "somebody reads".to_owned() }),
-            _ => Ok(()),
+            _ => {
+                tokio::time::sleep(self.takes).await;
+                Ok(())
+            }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rounds_leave_a_store_be_that_took_long_to_overwrite_and_a_purge_does_not_wait_for_that() {
+    let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
+    let upkeep = Reluctant { takes: Duration::from_secs(10), erasures: AtomicUsize::new(1), ..Reluctant::default() };
+    world.engine.erase(&upkeep).await.unwrap();
+    upkeep.removals.store(0, Ordering::SeqCst);
+    assert_eq!(world.engine.remove_old(&upkeep, 1).await.unwrap(), 1);
+    for (seconds, erasures) in [(0, 2), (199, 2), (2, 3), (300, 3)] {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        world.engine.erase_due(&upkeep).await.unwrap();
+        assert_eq!(upkeep.erasures.load(Ordering::SeqCst), erasures);
+    }
+    world.engine.erase(&upkeep).await.unwrap();
+    world.engine.erase(&upkeep).await.unwrap();
+    assert_eq!(upkeep.erasures.load(Ordering::SeqCst), 5);
 }
 
 #[tokio::test]

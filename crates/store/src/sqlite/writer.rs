@@ -211,8 +211,8 @@ impl Writer {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Overwrites what was deleted: in the words of the search, and in the log, which is put back into the database and
-    /// emptied. Pages that are free are overwritten as they become so.
+    /// Overwrites what was deleted: in the words of the search, in the pages, which are written anew, and in the log, which is put
+    /// back into the database and emptied. Others wait to write meanwhile, for about a second for some hundred megabytes.
     pub(super) async fn erase(&self) -> Verdict {
         let (work, log) = (Arc::clone(&self.work), Arc::clone(&self.log));
         let erasing = tokio::task::spawn_blocking(move || {
@@ -352,6 +352,9 @@ impl Work {
         for statement in [sql::FORGET_WORDS, sql::FORGET_PIECES] {
             self.connection.prepare_cached(statement).and_then(|mut words| words.execute(())).map_err(fails)?;
         }
+        // Where a page was full SQLite moved rows to another, and what they said is still behind those that stayed: nothing but a
+        // file that is written anew is without it.
+        self.connection.execute_batch("VACUUM").map_err(fails)?;
         for _ in 0..ERASE_TRIES {
             let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0));
             if emptied.map_err(fails)? == 0 {
