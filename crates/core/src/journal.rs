@@ -49,7 +49,16 @@ pub struct Journal {
     entries: Arc<Vec<StoredEntry>>,
     /// The turns that there were, oldest first: where looking back begins.
     turns: Arc<Vec<TurnId>>,
+    /// What each of them began with.
+    begun: Arc<Vec<Begun>>,
     folded: Folded,
+}
+
+/// What a turn's entries need of those before it, to be folded without them.
+#[derive(Debug, Clone, PartialEq)]
+struct Begun {
+    offered: Arc<[Arc<ToolDefinition>]>,
+    compaction: Option<Arc<Compaction>>,
 }
 
 /// What entries add up to.
@@ -88,6 +97,8 @@ impl Journal {
         self.folded.apply(stored.seq, &stored.entry, |seq| self.entries.get(index(seq)?).map(|stored| &*stored.entry))?;
         if let Some(turn) = self.folded.turn.as_ref().map(Turn::id).filter(|turn| turn.0 == stored.seq) {
             Arc::make_mut(&mut self.turns).push(turn);
+            let (offered, compaction) = (Arc::clone(&self.folded.offered), self.folded.compaction.clone());
+            Arc::make_mut(&mut self.begun).push(Begun { offered, compaction });
         }
         Arc::make_mut(&mut self.entries).push(stored);
         Ok(())
@@ -195,11 +206,15 @@ impl Journal {
     /// again from the beginning of the turn that the first of them is in, not from the journal's.
     pub fn look_back(&self, after: Option<Seq>, mut show: impl FnMut(Option<&Turn>, &StoredEntry)) {
         let first = after.map_or(Seq::FIRST, Seq::next);
-        let opened = self.turns.partition_point(|turn| turn.0 <= first).checked_sub(1).and_then(|at| self.turns.get(at));
-        let begin = opened.and_then(|turn| index(turn.0)).unwrap_or_default();
+        let opened = self.turns.partition_point(|turn| turn.0 <= first).checked_sub(1);
+        let begin = opened.and_then(|at| index(self.turns.get(at)?.0)).unwrap_or_default();
         let mut folded = Folded::default();
+        if let Some(begun) = opened.and_then(|at| self.begun.get(at)) {
+            folded.offered = Arc::clone(&begun.offered);
+            folded.compaction.clone_from(&begun.compaction);
+        }
         for stored in self.entries.get(begin..).unwrap_or_default() {
-            // It fitted when it was taken; what it needs from before its turn is in this journal.
+            // It fitted when it was taken; what else it needs from before its turn is in this journal.
             let fits = folded.apply(stored.seq, &stored.entry, |seq| self.entry(seq).map(|stored| &*stored.entry));
             debug_assert_eq!(fits, Ok(()), "an entry fits once and not again");
             if stored.seq >= first {

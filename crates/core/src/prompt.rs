@@ -285,13 +285,27 @@ pub fn messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
 
 /// The messages of a journal as models were shown them before any of it was compacted.
 pub fn history(journal: &Journal) -> Vec<PromptMessage<'_>> {
+    arranged(journal, |message| !journal.is_hidden(message))
+}
+
+/// What people and models said, in the order of [`history`], which is not the order of their places: with what is hidden, which
+/// has its place in it too.
+pub fn order(journal: &Journal) -> impl Iterator<Item = MessageId> {
+    arranged(journal, |_| true).into_iter().filter_map(|message| match message {
+        PromptMessage::User { seq, .. } | PromptMessage::Assistant { seq, .. } => Some(MessageId(seq)),
+        PromptMessage::Context { .. } | PromptMessage::Results(_) => None,
+    })
+}
+
+/// The messages that are shown, each behind what it saw.
+fn arranged(journal: &Journal, is_shown: impl Fn(MessageId) -> bool) -> Vec<PromptMessage<'_>> {
     let mut messages = Vec::new();
     let mut unseen: Vec<Unseen<'_>> = Vec::new();
     let mut entries = journal.entries();
     while let [stored, rest @ ..] = entries {
         entries = rest;
         match &*stored.entry {
-            Entry::User(_) | Entry::Assistant(_) if journal.is_hidden(MessageId(stored.seq)) => {}
+            Entry::User(_) | Entry::Assistant(_) if !is_shown(MessageId(stored.seq)) => {}
             Entry::User(message) => {
                 unseen.push(Unseen { at: stored.seq, message: PromptMessage::User { seq: stored.seq, message } });
             }

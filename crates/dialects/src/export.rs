@@ -14,7 +14,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use turnwright_core::prompt::PromptMessage;
-use turnwright_core::{MessageId, ModelFacts, Origin, TurnId};
+use turnwright_core::{AssistantBlock, MessageId, ModelFacts, Origin, TurnId};
 
 use crate::dialect::Target;
 use crate::kept::MessageWriter;
@@ -110,18 +110,25 @@ impl<'a> History<'a> {
     }
 }
 
-/// Where a history can be cut. UI messages hold all that a model said between two messages of a person.
+/// Where a history can be cut: between two messages of the form, so that its parts put together are the whole of it.
 pub fn pieces(form: ExportForm, messages: &[PromptMessage<'_>]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut is_after_user = true;
+    let (mut before, mut is_after_user) = (None, true);
     for (message, at) in messages.iter().zip(0..) {
         let (last, weight) = match message {
             PromptMessage::Context { .. } => continue,
             PromptMessage::User { seq, .. } | PromptMessage::Assistant { seq, .. } => (Some(MessageId(*seq)), 1),
             PromptMessage::Results(results) => (None, results.len()),
         };
-        let is_user = matches!(message, PromptMessage::User { .. });
-        let goes_on = last.is_none() || (form == ExportForm::AiSdkUi && !is_user && !is_after_user);
+        let side = Side::of(message);
+        let goes_on = last.is_none()
+            || match form {
+                ExportForm::OpenAi | ExportForm::AiSdk => false,
+                // Neighbours of one side are one message, or have something between them that nobody said.
+                ExportForm::Anthropic | ExportForm::Gemini => side.is_none() || side == before || before.is_none(),
+                // All that a model said between two messages of a person.
+                ExportForm::AiSdkUi => matches!(message, PromptMessage::Assistant { .. }) && !is_after_user,
+            };
         match (pieces.last_mut(), last) {
             (Some(piece), last) if goes_on => {
                 piece.range.end = at + 1;
@@ -132,9 +139,38 @@ pub fn pieces(form: ExportForm, messages: &[PromptMessage<'_>]) -> Vec<Piece> {
             // Results without what they answer, which no history begins with.
             (_, None) => {}
         }
-        is_after_user = is_user;
+        before = side.or(before);
+        is_after_user = matches!(message, PromptMessage::User { .. });
     }
     pieces
+}
+
+/// Whose message it is where there are two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// The person's, with the results of calls.
+    User,
+    /// The model's.
+    Model,
+}
+
+impl Side {
+    /// `None` where nothing of it is shown to a model that did not say it.
+    fn of(message: &PromptMessage<'_>) -> Option<Self> {
+        match message {
+            PromptMessage::User { .. } | PromptMessage::Context { .. } | PromptMessage::Results(_) => Some(Self::User),
+            PromptMessage::Assistant { message, .. } => message.blocks.iter().any(is_shown).then_some(Self::Model),
+        }
+    }
+}
+
+/// Whether a block is shown to a model that did not say it.
+fn is_shown(block: &AssistantBlock) -> bool {
+    match block {
+        AssistantBlock::Text { text, .. } | AssistantBlock::Refusal { text } => !text.trim().is_empty(),
+        AssistantBlock::Call(_) => true,
+        AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. } => false,
+    }
 }
 
 /// The messages of a history in a form, each JSON text. `system` is the first of them where the form has a place for it.
@@ -151,8 +187,8 @@ pub fn export(form: ExportForm, system: Option<&str>, history: &History<'_>) -> 
             list.extend(written(openai_chat::Writer::new(&NEUTRAL), messages));
             list
         }
-        ExportForm::Anthropic => written(anthropic::Writer::new(), messages),
-        ExportForm::Gemini => written(gemini::Writer::default(), messages),
+        ExportForm::Anthropic => without_opening(history, written(anthropic::Writer::new(), messages)),
+        ExportForm::Gemini => without_opening(history, written(gemini::Writer::default(), messages)),
         ExportForm::AiSdk => ai_sdk::messages(system, messages),
         ExportForm::AiSdkUi => {
             let before = history.messages.get(..history.range.start).unwrap_or_default();
@@ -163,6 +199,15 @@ pub fn export(form: ExportForm, system: Option<&str>, history: &History<'_>) -> 
             ui::messages(system, messages, &ui::Names { turns: history.turns, said })
         }
     }
+}
+
+/// The messages without what the writer puts before a model's message that nothing comes before: here something does.
+fn without_opening(history: &History<'_>, mut written: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
+    let first = history.messages.get(history.range.clone()).and_then(<[_]>::first);
+    if history.range.start > 0 && matches!(first, Some(PromptMessage::Assistant { .. })) && !written.is_empty() {
+        written.remove(0);
+    }
+    written
 }
 
 /// An endpoint that takes all that the format's own maker takes.

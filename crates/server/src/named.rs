@@ -59,19 +59,30 @@ impl<'a> Named<'a> {
         self.among(engine, 1).await
     }
 
-    /// It, where it was said lately and is shown.
+    /// It, where it was said lately, or first of all, and is shown.
     pub(crate) async fn message(&self, engine: &Engine) -> Result<Option<MessageId>, ApiError> {
-        Ok(self.among(engine, MOST_MESSAGES).await?.map(|sent| sent.message_id))
+        let sent = match self.among(engine, MOST_MESSAGES).await? {
+            None if self.said.len() > MOST_MESSAGES => self.said_as(engine, self.said.last()).await?,
+            sent => sent,
+        };
+        Ok(sent.map(|sent| sent.message_id))
     }
 
     async fn among(&self, engine: &Engine, most: usize) -> Result<Option<Sent>, ApiError> {
-        for (message, before) in self.said.iter().take(most) {
-            let sent = engine.said_before(&self.key_after(*before), "").await?;
-            if let Some((_, sent)) = sent.filter(|(of, sent)| of == self.conversation && sent.message_id == *message) {
+        for said in self.said.iter().take(most) {
+            if let Some(sent) = self.said_as(engine, Some(said)).await? {
                 return Ok(Some(sent));
             }
         }
         Ok(None)
+    }
+
+    /// This message, where it has the name.
+    async fn said_as(&self, engine: &Engine, said: Option<&(MessageId, Option<Seq>)>) -> Result<Option<Sent>, ApiError> {
+        let Some((message, before)) = said else { return Ok(None) };
+        let sent = engine.said_before(&self.key_after(*before), "").await?;
+        let is_it = |(of, sent): &(ConversationId, Sent)| of == self.conversation && sent.message_id == *message;
+        Ok(sent.filter(is_it).map(|(_, sent)| sent))
     }
 }
 

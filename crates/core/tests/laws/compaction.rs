@@ -1,6 +1,6 @@
 //! Summaries that people have made and undone, and what they stand for.
 
-use turnwright_core::{Compacted, Control, Entry, FinishReason, TurnId, TurnStatus, Usage, compaction, fork};
+use turnwright_core::{Compacted, Control, Entry, FinishReason, Journal, Seq, TurnId, TurnStatus, Usage, compaction, fork};
 
 use crate::failures::{long_turn, shown};
 use crate::told::{Told, ended, hidden, seq, settings, text, tool_call, user_message};
@@ -50,6 +50,20 @@ fn of_two_summaries_the_newest_is_undone_first_and_the_older_one_is_shown_again(
     let told = told.tell(undone(8));
     assert_eq!(told.refuses(undone(8)), "no summary is shown");
     assert_eq!(shown(&told), shown(&two_turns()));
+}
+
+#[test]
+fn who_looks_back_sees_summaries_of_earlier_turns_undone_and_followed() {
+    let told = two_turns().tell(by_hand(3, "one")).tell(by_hand(6, "two")).user("more").tell(undone(9)).tell(undone(8));
+    let told = told.tell(by_hand(7, "three")).tell(hidden(6)).answers("then");
+    let entries = told.journal.entries();
+    for after in 0..entries.len() {
+        let mut seen = Vec::new();
+        told.journal.look_back(Seq::new(after as u64), |turn, stored| seen.push((turn.cloned(), stored.seq)));
+        let stood = |at: usize| Journal::replay(entries[..at].iter().cloned()).expect("it fits").turn().cloned();
+        let expected: Vec<_> = (after..entries.len()).map(|at| (stood(at + 1), entries[at].seq)).collect();
+        assert_eq!(seen, expected, "after {after}");
+    }
 }
 
 #[test]

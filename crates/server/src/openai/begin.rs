@@ -17,7 +17,7 @@ use turnwright_host::import;
 use super::again::{Again, Came, taken_up};
 use super::decided::{decides_in_one, decision};
 use super::deciding::decide;
-use super::given::{self, GivenBefore, given, goes_on};
+use super::given::{self, GivenBefore, given, given_otherwise, goes_on};
 use super::history::{History, Item, Said, mark, said_again, unanswered};
 use super::ids;
 use super::known::Fingerprint;
@@ -168,8 +168,13 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         && goes_on(state.engine(), &conversation, &results, users.is_empty()).await?
     {
         let calls: Vec<CallId> = results.iter().map(|result| result.call).collect();
-        let look = |journal: &Journal| calls.iter().all(|call| journal.result(*call).is_some());
-        let are_there = state.engine().look(&conversation, look).await?;
+        let look =
+            |journal: &Journal| (calls.iter().all(|call| journal.result(*call).is_some()), given_otherwise(journal, &results));
+        let (are_there, other) = state.engine().look(&conversation, look).await?;
+        if let Some(call) = other {
+            let what = format!("the call `{}` was given another result before", ids::call_id(&conversation, call));
+            return Err(ApiError::invalid(what).about("messages"));
+        }
         // What is said beside them is kept under the key.
         let key = ask.idempotency.clone().filter(|_| users.is_empty());
         state.engine().give_results_once(&conversation, results, key).await?;

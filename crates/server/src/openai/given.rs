@@ -1,6 +1,8 @@
 //! Results of a client's tools that a request brings: whose calls they answer, and whether these wait for them.
 
-use turnwright_core::{CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, text_of};
+use turnwright_core::{
+    CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, Outcome, QuestionReason, ToolErrorKind, text_of,
+};
 use turnwright_engine::{ClientResult, Engine, EngineError};
 
 use super::begin::Ask;
@@ -57,6 +59,18 @@ pub(crate) async fn goes_on(
             Err(ApiError::invalid(what).about("messages"))
         }
     }
+}
+
+/// A call that its client gave another result before.
+pub(crate) fn given_otherwise(journal: &Journal, results: &[ClientResult]) -> Option<CallId> {
+    let is_other = |given: &&ClientResult| {
+        let stored = journal.result(given.call).filter(|_| was_clients(journal, given.call));
+        // What was decided in the place of a result is no result of the client's.
+        let stored =
+            stored.filter(|stored| matches!(stored.outcome, Outcome::Success | Outcome::Error(ToolErrorKind::ExecutionFailed)));
+        stored.is_some_and(|stored| !is_same(&stored.content, &given.content))
+    };
+    results.iter().find(is_other).map(|given| given.call)
 }
 
 /// What a request says of calls that were given results before.

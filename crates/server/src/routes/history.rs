@@ -1,11 +1,13 @@
 //! The messages of a conversation.
 
+use std::collections::HashMap;
+
 use axum::response::Response;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use turnwright_api as api;
-use turnwright_core::{ConversationId, Entry, Journal, MessageId, prompt};
+use turnwright_core::{ConversationId, Journal, MessageId, prompt};
 use turnwright_engine::Extent;
 use turnwright_host::export::{self, ExportForm, UnknownForm};
 use utoipa::openapi::schema::{AnyOf, AnyOfBuilder};
@@ -108,10 +110,11 @@ fn exported(journal: &Journal, form: ExportForm, page: &PageQuery, limit: usize)
     let skipped = match &page.cursor {
         None => 0,
         Some(cursor) => {
-            // What it names may be hidden by now.
-            let last = cursor.parse::<MessageId>().ok().filter(|last| is_said(journal, *last));
+            let places: HashMap<MessageId, usize> = prompt::order(journal).zip(0..).collect();
+            // What it names may be hidden by now: it has its place still.
+            let last = cursor.parse().ok().and_then(|last: MessageId| places.get(&last));
             let last = last.ok_or_else(|| unknown_cursor(cursor))?;
-            pieces.partition_point(|piece| piece.last <= last)
+            pieces.partition_point(|piece| places.get(&piece.last).is_some_and(|place| place <= last))
         }
     };
     let rest = pieces.get(skipped..).unwrap_or_default();
@@ -133,11 +136,6 @@ fn exported(journal: &Journal, form: ExportForm, page: &PageQuery, limit: usize)
         has_more,
         system: system.filter(|_| !form.holds_system()).map(str::to_owned),
     })
-}
-
-/// Whether a person or a model said it.
-fn is_said(journal: &Journal, message: MessageId) -> bool {
-    journal.entry(message.0).is_some_and(|stored| matches!(*stored.entry, Entry::User(_) | Entry::Assistant(_)))
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

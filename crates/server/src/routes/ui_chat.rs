@@ -143,7 +143,7 @@ async fn say(
     {
         return Ok(Some(again));
     }
-    let replaces = if replaces { replaced(state, conversation, &request.messages, named.as_ref()).await? } else { None };
+    let replaces = if replaces { replaced(state, conversation, request, named.as_ref()).await? } else { None };
     let message = NewMessage {
         content: content.to_vec(),
         overlay: settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?,
@@ -220,22 +220,27 @@ async fn is_unheard(
         Err(EngineError::NotFound { .. }) => return Ok(true),
         journal => journal?,
     };
-    let is_known = request.message_id.as_deref().is_some_and(|name| named(&journal, name).is_some());
-    if is_known || question(&journal, &request.messages).is_some() {
+    if request.message_id.as_deref().is_some_and(|name| named(&journal, name).is_some()) {
         return Ok(false);
     }
-    let last = named_last(state, conversation, request).await?;
-    Ok(match last {
-        Some(last) => last.message(state.engine()).await?.is_none(),
-        None => true,
-    })
+    if let Some(last) = named_last(state, conversation, request).await?
+        && last.message(state.engine()).await?.is_some()
+    {
+        return Ok(false);
+    }
+    Ok(question(&journal, &request.messages).message(meant(request))?.is_none())
+}
+
+/// What a page calls the message that it means.
+fn meant<'a>(request: &'a UiRequest<'_>) -> &'a str {
+    request.message_id.as_deref().unwrap_or("the last of `messages`")
 }
 
 /// The message that a person says otherwise.
 async fn replaced(
     state: &ServerState,
     conversation: &ConversationId,
-    messages: &[&RawValue],
+    request: &UiRequest<'_>,
     named: Option<&Named<'_>>,
 ) -> Result<Option<MessageId>, ApiError> {
     if let Some(named) = named
@@ -244,7 +249,7 @@ async fn replaced(
         return Ok(Some(message));
     }
     match state.engine().journal(conversation).await {
-        Ok(journal) => Ok(question(&journal, messages)),
+        Ok(journal) => question(&journal, &request.messages).message(meant(request)),
         // It is new.
         Err(EngineError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
@@ -286,11 +291,15 @@ async fn regenerate(
     let mut overlay = settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?;
     let journal = state.engine().journal(conversation).await?;
     let by_name = request.message_id.as_deref().and_then(|name| named(&journal, name));
-    let said = match named_last(state, conversation, request).await? {
-        Some(last) if by_name.is_none() => last.message(state.engine()).await?,
-        Some(_) | None => None,
+    let last = named_last(state, conversation, request).await?;
+    let by_its_own = match &last {
+        Some(last) => last.message(state.engine()).await?,
+        None => None,
     };
-    let asked = by_name.or(said).or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
+    let asked = match by_name.or(by_its_own) {
+        Some(asked) => Some(asked),
+        None => question(&journal, &request.messages).message(meant(request))?.or_else(|| newest(&journal)),
+    };
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
@@ -303,10 +312,17 @@ async fn regenerate(
         overlay,
         replaces: Some(asked),
         idempotency: key,
+        // The page calls it what it called the one before.
+        known_as: last.filter(|_| by_its_own == Some(asked)).map(|last| last.known()),
         denies_questions: cannot_ask(version),
         ..NewMessage::text(String::new())
     };
-    Ok(state.engine().send(conversation, message).await?.turn_id)
+    match state.engine().send(conversation, message.clone()).await {
+        Err(EngineError::SaidMeanwhile) => {
+            Ok(state.engine().send(conversation, NewMessage { known_as: None, ..message }).await?.turn_id)
+        }
+        sent => Ok(sent?.turn_id),
+    }
 }
 
 /// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet.

@@ -118,6 +118,74 @@ async fn a_message_that_is_said_otherwise_is_found_by_its_name_where_others_neve
     }
 }
 
+/// Three messages, each answered, of no page's.
+async fn three() -> Server {
+    let server = server((0..6).map(|_| Answer::whole([text("Yes.")])));
+    for word in ["one", "two", "three"] {
+        server.post("/api/v1/conversations/c1/chat", json!({"content": word})).await;
+    }
+    server
+}
+
+fn named(trigger: &str, name: &str, messages: &[Value]) -> Value {
+    let mut page = page(trigger, messages);
+    page["messageId"] = json!(name);
+    page
+}
+
+#[tokio::test]
+async fn a_message_that_names_nothing_and_stands_alone_hides_nothing() {
+    let server = three().await;
+    let ids = server.get("/api/v1/conversations/c1/messages").await.json();
+    let last = ids["data"][4]["id"].as_str().unwrap();
+    let gone = server.send(Method::DELETE, &format!("/api/v1/conversations/c1/messages/{last}"), &Value::Null, &[]).await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    for name in [last, "msg_999", "turn_999", "foo"] {
+        let otherwise = server.post("/api/chat?ui=7", named("submit-message", name, &[user(name, "otherwise")])).await;
+        assert_eq!(otherwise.problem(), (404, "not_found".to_owned()), "{name}");
+        let again = server.post("/api/chat?ui=7", named("regenerate-message", name, &[user("foo", "three")])).await;
+        assert_eq!(again.problem(), (404, "not_found".to_owned()), "{name}");
+        assert_eq!(server.shown().await, ["one", "two"], "{name}");
+    }
+    // Another first message than the conversation's counts nothing either.
+    let other = [user("foo", "1"), answer("a"), user("bar", "otherwise")];
+    let otherwise = server.post("/api/chat?ui=7", named("submit-message", "bar", &other)).await;
+    assert_eq!(otherwise.problem(), (404, "not_found".to_owned()));
+    assert_eq!(server.shown().await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn what_was_said_in_the_place_of_a_message_is_found_by_the_name_of_that() {
+    let server = three().await;
+    let ids = server.get("/api/v1/conversations/c1/messages").await.json();
+    let [second, last] = [2, 4].map(|at| ids["data"][at]["id"].as_str().unwrap());
+    for name in [last, "unknown"] {
+        let again = server.post("/api/chat?ui=7", named("regenerate-message", name, &[user(last, "three")])).await;
+        assert!(again.body.contains("Yes."), "{}", again.body);
+    }
+    let edited = server.post("/api/chat?ui=7", named("submit-message", last, &[user(last, "III")])).await;
+    assert!(edited.body.contains("Yes."), "{}", edited.body);
+    assert_eq!(server.shown().await, ["one", "two", "III"]);
+    // What is hidden with the message that is replaced stands for nothing.
+    server.engine.hide(&"c1".parse().unwrap(), second.parse().unwrap()).await.unwrap();
+    let edited = server.post("/api/chat?ui=7", named("submit-message", second, &[user(second, "II")])).await;
+    assert_eq!(edited.problem(), (404, "not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn a_page_finds_its_first_message_by_its_own_name_after_another_answer_and_many_messages() {
+    let server = server((0..40).map(|_| Answer::whole([text("Yes.")])));
+    let first = |words: &str| [user("u1", words)];
+    server.post("/api/chat?ui=7", page("submit-message", &first("1"))).await;
+    server.post("/api/chat?ui=7", named("regenerate-message", "a1", &first("1"))).await;
+    for at in 2..20 {
+        server.post("/api/v1/conversations/c1/chat", json!({"content": at.to_string()})).await;
+    }
+    let otherwise = server.post("/api/chat?ui=7", named("submit-message", "u1", &first("I"))).await;
+    assert!(otherwise.body.contains("Yes."), "{}", otherwise.body);
+    assert_eq!(server.shown().await, ["I"]);
+}
+
 #[tokio::test]
 async fn a_message_of_ag_ui_that_comes_again_under_its_name_is_the_same_one() {
     let server = server(touching());

@@ -1,5 +1,7 @@
 //! Lists that go on where they were, whatever became of what they showed.
 
+use std::time::Duration;
+
 use super::*;
 
 fn shown(page: &Value) -> Vec<&str> {
@@ -74,5 +76,71 @@ async fn what_a_query_says_twice_is_refused_by_its_name() {
         let refused = server.get(&format!("/api/v1/conversations?{query}")).await;
         assert_eq!(refused.problem(), (400, "invalid_query".to_owned()), "{query}");
         assert!(refused.body.contains(&format!("duplicate field `{name}`")), "{}", refused.body);
+    }
+}
+
+const FORMS: [&str; 5] = ["openai", "anthropic", "gemini", "ai-sdk", "ai-sdk-ui"];
+
+/// All pages of a history, put together.
+async fn pages(server: &Server, form: &str, limit: usize) -> Vec<Value> {
+    let path = format!("/api/v1/conversations/c1/messages?format={form}&limit={limit}");
+    let (mut page, mut all) = (server.get(&path).await.json(), Vec::new());
+    for _ in 0..20 {
+        all.extend_from_slice(page["data"].as_array().unwrap());
+        if page["has_more"] == false {
+            return all;
+        }
+        page = after(server, &path, &page).await;
+    }
+    panic!("{form} by {limit} has no end: {page}");
+}
+
+/// A conversation in which something was said while a model spoke: it stands behind what the model said then.
+async fn joined() -> Server {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([
+        Answer::whole([text("One")]),
+        Answer::whole([text("Looking"), call(0, "lab__look", "{}")]).gated(&gate),
+        Answer::whole([text("Seen")]),
+        Answer::whole([text("Three")]),
+    ]);
+    server.post("/api/v1/conversations/c1/chat", json!({"content": "Hi"})).await;
+    let chat = server.post("/api/v1/conversations/c1/chat", json!({"content": "Look"}));
+    let joins = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        server.post("/api/v1/conversations/c1/messages", json!({"content": "Wait"})).await;
+        gate.add_permits(9);
+    };
+    tokio::join!(chat, joins);
+    server.post("/api/v1/conversations/c1/chat", json!({"content": "Bye"})).await;
+    server
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pages_of_a_history_are_the_whole_of_it_where_a_message_joined() {
+    let server = joined().await;
+    for form in FORMS {
+        let whole = pages(&server, form, 100).await;
+        let text = Value::from(whole.clone()).to_string();
+        let places = ["Looking", "Wait", "Seen", "Bye"].map(|said| text.find(said).unwrap());
+        assert!(places.is_sorted(), "{text}");
+        for limit in 1..6 {
+            assert_eq!(pages(&server, form, limit).await, whole, "{form} by {limit}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pages_of_a_history_go_on_behind_what_is_hidden_where_a_message_joined() {
+    for form in FORMS {
+        let server = joined().await;
+        // What joined stands in one piece with the results before it in the forms that have two sides.
+        let limit = if ["anthropic", "gemini"].contains(&form) { 6 } else { 5 };
+        let path = format!("/api/v1/conversations/c1/messages?format={form}&limit={limit}");
+        let first = server.get(&path).await.json();
+        let whole = pages(&server, form, 100).await;
+        let shown = first["data"].as_array().unwrap().len();
+        delete(&server, &format!("/api/v1/conversations/c1/messages/{}", first["next_cursor"].as_str().unwrap())).await;
+        assert_eq!(after(&server, &path, &first).await["data"][0], whole[shown], "{form}");
     }
 }

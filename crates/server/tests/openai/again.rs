@@ -45,8 +45,9 @@ async fn a_key_that_brought_results_brings_no_others() {
     assert_eq!(picked["choices"][0]["message"]["content"], "Picked.");
     assert_eq!(server.keyed("/v1/chat/completions", "k", &given("red")).await.json(), picked);
     assert_eq!(server.keyed("/v1/chat/completions", "k", &given("blue")).await.error(), reused());
-    // With a key of its own it is what was given before, whatever it says.
-    assert_eq!(server.keyed("/v1/chat/completions", "other", &given("blue")).await.json(), picked);
+    // With a key of its own it is what was given before, or refused.
+    assert_eq!(server.keyed("/v1/chat/completions", "other", &given("blue")).await.status, 400);
+    assert_eq!(server.keyed("/v1/chat/completions", "third", &given("red")).await.json(), picked);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

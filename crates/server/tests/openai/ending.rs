@@ -142,3 +142,15 @@ async fn a_client_that_comes_back_to_an_answer_of_which_something_is_hidden_is_t
     let anew = server.get(&path).await.body;
     assert!(anew.contains("Seen.") && !anew.contains("Let me look."), "{anew}");
 }
+
+#[tokio::test]
+async fn another_result_than_was_given_is_refused_and_the_same_is_answered_again() {
+    let server = server([picks(), Answer::whole([text("Red it is.")])]);
+    let waits = server.chat(&json!({"messages": [user("Pick!")], "tools": [pick()]})).await.json();
+    let message = &waits["choices"][0]["message"];
+    for (content, status) in [("red", 200), ("blue", 400), ("red", 200)] {
+        let result = json!({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": content});
+        let told = server.chat(&json!({"messages": [user("Pick!"), message, result], "tools": [pick()]})).await;
+        assert_eq!(told.status, status, "{content}: {}", told.body);
+    }
+}
