@@ -164,25 +164,8 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     if let Some(begun) = decide(state, &ask, users.clone(), &history).await? {
         return Ok(begun);
     }
-    if let Some((conversation, results)) = given(&ask)
-        && goes_on(state.engine(), &conversation, &results, users.is_empty()).await?
-    {
-        let calls: Vec<CallId> = results.iter().map(|result| result.call).collect();
-        let look =
-            |journal: &Journal| (calls.iter().all(|call| journal.result(*call).is_some()), given_otherwise(journal, &results));
-        let (are_there, other) = state.engine().look(&conversation, look).await?;
-        if let Some(call) = other {
-            let what = format!("the call `{}` was given another result before", ids::call_id(&conversation, call));
-            return Err(ApiError::invalid(what).about("messages"));
-        }
-        // What is said beside them is kept under the key.
-        let key = ask.idempotency.clone().filter(|_| users.is_empty());
-        state.engine().give_results_once(&conversation, results, key).await?;
-        if users.is_empty() {
-            let retry = are_there.then_some(&ask.overlay);
-            return after_calls(state, conversation, calls, retry, history).await;
-        }
-        return say(state, Place::There(conversation), &ask, users, history).await;
+    if let Some(begun) = give(state, &ask, &users, &history).await? {
+        return Ok(begun);
     }
     if ask.previous.is_none()
         && let Some(conversation) = referred::conversation_of(state, &ask).await?
@@ -227,6 +210,37 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         return say(state, Place::There(conversation), &ask, users, history).await;
     }
     say(state, Place::New(conversation), &ask, users, history).await
+}
+
+/// What comes of results of the client's own calls, where the request brings some that its conversation goes on with.
+async fn give(
+    state: &ServerState,
+    ask: &Ask,
+    users: &[ContentBlock],
+    history: &Fingerprint,
+) -> Result<Option<Begun>, ApiError> {
+    let Some((conversation, results)) = given(ask) else { return Ok(None) };
+    if !goes_on(state.engine(), &conversation, &results, users.is_empty()).await? {
+        return Ok(None);
+    }
+    let calls: Vec<CallId> = results.iter().map(|result| result.call).collect();
+    let look =
+        |journal: &Journal| (calls.iter().all(|call| journal.result(*call).is_some()), given_otherwise(journal, &results));
+    let (are_there, other) = state.engine().look(&conversation, look).await?;
+    if let Some(call) = other {
+        let what = format!("the call `{}` was given another result before", ids::call_id(&conversation, call));
+        return Err(ApiError::invalid(what).about("messages"));
+    }
+    // What is said beside them is kept under the key.
+    let key = ask.idempotency.clone().filter(|_| users.is_empty());
+    state.engine().give_results_once(&conversation, results, key).await?;
+    let begun = if users.is_empty() {
+        let retry = are_there.then_some(&ask.overlay);
+        after_calls(state, conversation, calls, retry, history.clone()).await?
+    } else {
+        say(state, Place::There(conversation), ask, users.to_vec(), history.clone()).await?
+    };
+    Ok(Some(begun))
 }
 
 fn brings(ask: &Ask) -> Brings {
