@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         output::say(&format!("the command could not be confined: {error}"));
         return ExitCode::from(126);
     }
-    turnwright_memory::give_back_at_once();
+    turnwright_memory::give_back_soon();
     let mut output = Output::standard();
     let exit = match cli::parse(std::env::args_os()) {
         Ok(cli) => commands::run(cli, &mut output),

@@ -206,7 +206,7 @@ async fn an_answer_has_the_name_of_its_request() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stream_tells_text_alone_and_ends_once() {
     let answers = || [Answer::whole([call(0, "lab__look", "{}")]), Answer::whole([text("Se"), text("en \"it\".")])];
     let asked = json!({"messages": [user("Look!")], "stream": true, "stream_options": {"include_usage": true}});
@@ -242,7 +242,7 @@ async fn a_stream_tells_text_alone_and_ends_once() {
     assert_eq!(thoughts, "\n[lab] look {}\n\n[lab] look: done, 0 ms\n");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_tools_do_is_shown_in_the_text_where_that_is_asked_for_and_the_history_is_known_again() {
     let block = concat!(
         "\n<details type=\"tool_calls\" done=\"true\" id=\"call_4_0\" name=\"lab__look\" ",

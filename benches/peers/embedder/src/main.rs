@@ -94,6 +94,6 @@ async fn run() -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    turnwright_memory::give_back_at_once();
+    turnwright_memory::give_back_soon();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())
 }
