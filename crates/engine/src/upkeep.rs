@@ -49,7 +49,7 @@ impl Erasing {
 /// What removes for good.
 #[async_trait]
 pub trait Upkeep: Send + Sync + Debug {
-    /// Deletes conversations whose newest entry was stored before this time, which are not pinned and have no open turn, at
+    /// Deletes conversations that were made, and whose newest entry was stored, before this time, which are not pinned and have no open turn, at
     /// most `limit`; looks at each and deletes it in one instant.
     ///
     /// # Errors

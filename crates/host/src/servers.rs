@@ -95,6 +95,21 @@ pub enum McpChangeError {
     Store(#[from] StoreError),
 }
 
+/// The most bytes of the name of a server that is added.
+const MAX_NAME_BYTES: usize = 128;
+
+/// Whether a server may be added under this name: it stands in addresses, of which browsers take `.` and `..` out however they are
+/// written, in keys of stores, and before the tools' names in rules.
+fn fits(name: &str) -> Result<(), McpChangeError> {
+    let is_step = matches!(name, "." | "..");
+    if is_step || name.len() > MAX_NAME_BYTES || name.contains("__") || name.chars().any(char::is_control) {
+        let expected = "a name without `__`, line breaks and other control characters, not `.` or `..`";
+        let what = format!("a server cannot be called {name:?}: choose {expected}, at most {MAX_NAME_BYTES} bytes");
+        return Err(McpChangeError::Invalid(what));
+    }
+    Ok(())
+}
+
 impl McpServers {
     pub(crate) fn new(set: Arc<ServerSet>, engine: Engine, board: PathBuf) -> Self {
         Self { set, engine, by: By::Everybody, board }
@@ -178,6 +193,7 @@ impl McpServers {
     /// [`McpChangeError`]: nothing is stored then.
     pub async fn add(&self, new: NewMcpServer) -> Result<McpStatus, McpChangeError> {
         let NewMcpServer { name, owner, config, asked } = new;
+        fits(&name)?;
         self.by.may_add(&owner, &config)?;
         let _changing = self.set.changing.lock().await;
         let folder = self.set.environment.working_directory().to_owned();

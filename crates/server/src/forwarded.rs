@@ -176,15 +176,21 @@ fn standard(headers: &HeaderMap) -> Result<Option<Vec<Said>>, ApiError> {
     let mut hops = Vec::new();
     for element in list(headers, "forwarded")? {
         let mut hop = Said { address: Address::Hidden, ..Said::default() };
+        let mut named = Vec::new();
         for pair in element.split(';') {
             let Some((name, value)) = pair.split_once('=') else { continue };
-            let value = value.trim().trim_matches('"');
-            match name.trim().to_ascii_lowercase().as_str() {
+            let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().trim_matches('"'));
+            // Section 4: each once. Which of two is the client's own nobody knows.
+            if named.contains(&name) {
+                return Err(wrong("`Forwarded` says something twice of one proxy"));
+            }
+            match name.as_str() {
                 "for" => hop.address = address(value),
                 "proto" => hop.is_https = scheme(value),
                 "host" => hop.host = Some(host(value)?),
                 _ => {}
             }
+            named.push(name);
         }
         hops.push(hop);
     }

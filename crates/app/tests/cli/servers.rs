@@ -105,6 +105,10 @@ fn what_cannot_be_a_server_is_refused_by_name_and_nothing_is_stored() {
     let server = Server::start(&place);
     for (body, words) in [
         (json!({"command": "x"}), "the server has no `name`"),
+        (json!({"name": "..", "command": "x"}), "a server cannot be called \"..\": choose a name without `__`"),
+        (json!({"name": "a\u{0}b", "command": "x"}), "a server cannot be called \"a\\0b\""),
+        (json!({"name": "a__b", "command": "x"}), "a server cannot be called \"a__b\""),
+        (json!({"name": "n".repeat(129), "command": "x"}), "at most 128 bytes"),
         (json!({"name": "s"}), "[mcp.servers.s] has no `command`, `url` or `image`"),
         (json!({"name": "s", "comand": "x"}), "unknown key `comand` in [mcp.servers.s]; did you mean `command`?"),
         (json!({"name": "s", "command": "x", "env": {"A": "${NOT_THERE}"}}), "the variable NOT_THERE is not set"),

@@ -32,13 +32,11 @@ impl Upkeep for Reluctant {
     }
 
     async fn erase(&self) -> Result<(), StoreError> {
-        match self.erasures.fetch_add(1, Ordering::SeqCst) {
-            0 => Err(StoreError::Unusable { reason: "somebody reads".to_owned() }),
-            _ => {
-                tokio::time::sleep(self.takes).await;
-                Ok(())
-            }
+        if self.erasures.fetch_add(1, Ordering::SeqCst) == 0 {
+            return Err(StoreError::Unusable { reason: "somebody reads".to_owned() });
         }
+        tokio::time::sleep(self.takes).await;
+        Ok(())
     }
 }
 

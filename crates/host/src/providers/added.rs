@@ -400,8 +400,11 @@ async fn forget(kept: Option<&str>, tokens: &dyn TokenStore) {
 fn wanted(new: &NewProvider, environment: &Environment) -> Result<Endpoint, ProviderChangeError> {
     let invalid = ProviderChangeError::Invalid;
     let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':');
-    if new.name.is_empty() || new.name.len() > MAX_NAME_BYTES || !new.name.chars().all(is_name) {
-        return Err(invalid(format!("a provider is called by letters, digits and `-_.:`, at most {MAX_NAME_BYTES} bytes")));
+    // Browsers take `.` and `..` out of an address, however they are written.
+    let is_step = matches!(new.name.as_str(), "." | "..");
+    if is_step || new.name.is_empty() || new.name.len() > MAX_NAME_BYTES || !new.name.chars().all(is_name) {
+        let most = format!("at most {MAX_NAME_BYTES} bytes, not `.` or `..`");
+        return Err(invalid(format!("a provider is called by letters, digits and `-_.:`, {most}")));
     }
     if new.name == PRACTICE || new.name == caller::NAME {
         return Err(invalid(format!("`{}` is the name of a provider that is always there; choose another", new.name)));

@@ -78,6 +78,8 @@ fn a_trusted_proxy_is_believed_as_far_as_it_vouches_and_others_are_not() {
         (PROXY, &[("forwarded", "for=203.0.113.7"), ("x-forwarded-for", "203.0.113.7")], plain("203.0.113.7")),
         (PROXY, &[("x-forwarded-for", "203.0.113.7"), ("x-forwarded-host", "user@tw.example")], Err(())),
         (PROXY, &[("x-forwarded-for", "203.0.113.7"), ("x-forwarded-host", "a b")], Err(())),
+        (PROXY, &[("forwarded", "for=203.0.113.7;For=127.0.0.1")], Err(())),
+        (PROXY, &[("forwarded", "for=203.0.113.7;proto=http;proto=https")], Err(())),
     ];
     for (peer, given, expected) in table {
         assert_eq!(told(peer, given), *expected, "{peer} {given:?}");

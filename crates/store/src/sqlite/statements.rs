@@ -109,7 +109,7 @@ statements! {
     REMOVE_EXPIRED = "DELETE FROM credential WHERE expires_at_ms < ?1";
 
     /// Those that nobody needs any more: looks at every conversation, now and then.
-    OLD_CONVERSATIONS = "SELECT id FROM conversation WHERE updated_at_ms < ?1
+    OLD_CONVERSATIONS = "SELECT id FROM conversation WHERE updated_at_ms < ?1 AND created_at_ms < ?1
         AND json_extract(settings, '$.pinned') IS NOT 1
         AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key) LIMIT ?2";
     /// Puts the words together anew, without those that were deleted.

@@ -28,10 +28,16 @@ async fn say(store: &dyn Storage, id: &str, text: &str, at_ms: u64, side: Vec<Si
 pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(full: &dyn Full) {
     let store = full.open_all().await;
     let store = &*store;
-    for (id, settings, at_ms) in
-        [("old", "{}", 5), ("pinned", "{\"pinned\":true}", 5), ("runs", "{}", 5), ("waits", "{}", 5), ("new", "{}", 50)]
-    {
-        store.create(record(id, settings)).await.unwrap();
+    for (id, settings, at_ms) in [
+        ("old", "{}", 5),
+        ("pinned", "{\"pinned\":true}", 5),
+        ("runs", "{}", 5),
+        ("waits", "{}", 5),
+        ("new", "{}", 50),
+        ("copy", "{}", 5),
+    ] {
+        let created_at_ms = if id == "copy" { 50 } else { 1 };
+        store.create(ConversationRecord { created_at_ms, ..record(id, settings) }).await.unwrap();
         let open = |parked| vec![SideRecord::TurnOpen { turn: TurnId(Seq::FIRST), parked, kept_by: KeptBy::Servers }];
         let side = match id {
             "runs" => open(false),
@@ -43,7 +49,7 @@ pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(ful
     let old: ConversationId = "old".parse().unwrap();
     assert_eq!(store.remove_old(10, 20).await.unwrap(), std::slice::from_ref(&old));
     assert_eq!(store.conversation(&old).await.unwrap(), None);
-    for id in ["pinned", "runs", "waits", "new"] {
+    for id in ["pinned", "runs", "waits", "new", "copy"] {
         assert!(store.conversation(&id.parse().unwrap()).await.unwrap().is_some(), "{id}");
     }
     assert!(store.remove_old(10, 20).await.unwrap().is_empty());
