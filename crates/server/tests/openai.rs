@@ -164,7 +164,7 @@ fn picks() -> Answer {
     Answer::whole([text("Pick!"), call(0, "pick", r#"{"from":"x"}"#)])
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_completion_is_a_turn_that_is_kept_and_goes_on_by_its_history() {
     let server = server([
         Answer::whole([text("Let me look."), call(0, "lab__look", r#"{"at":1}"#)]),
