@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,8 +16,8 @@ pub use crate::resent::{RESENT, TIME_AT, written_time};
 /// How many conversations are removed at once: nobody else writes meanwhile.
 const REMOVED_AT_ONCE: usize = 20;
 
-/// How many times as long as it took rounds let a store be that overwrote what was deleted: it may write all of itself anew for that,
-/// while whoever writes waits.
+/// How many times as long as overwriting took rounds then leave a store alone: it may write all of itself anew for that, while
+/// whoever writes waits.
 const RESTS_TIMES: u32 = 20;
 
 /// Whether something was deleted that is not overwritten yet, and until when rounds leave that.
@@ -41,7 +41,7 @@ impl Erasing {
         *self.rests_until() = Instant::now().checked_add(took.saturating_mul(RESTS_TIMES));
     }
 
-    fn rests_until(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+    fn rests_until(&self) -> MutexGuard<'_, Option<Instant>> {
         self.rests_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -49,8 +49,8 @@ impl Erasing {
 /// What removes for good.
 #[async_trait]
 pub trait Upkeep: Send + Sync + Debug {
-    /// Deletes conversations that were made, and whose newest entry was stored, before this time, which are not pinned and have no open turn, at
-    /// most `limit`; looks at each and deletes it in one instant.
+    /// Deletes conversations that were made, and whose newest entry was stored, before this time, which are not pinned and have
+    /// no open turn, at most `limit`; looks at each and deletes it in one instant.
     ///
     /// # Errors
     /// Where the store fails.

@@ -212,7 +212,7 @@ impl Writer {
     }
 
     /// Overwrites what was deleted: in the words of the search, in the pages, which are written anew, and in the log, which is put
-    /// back into the database and emptied. Others wait to write meanwhile, for about a second for some hundred megabytes.
+    /// back into the database and emptied. Others wait to write until the whole database is written.
     pub(super) async fn erase(&self) -> Verdict {
         let (work, log) = (Arc::clone(&self.work), Arc::clone(&self.log));
         let erasing = tokio::task::spawn_blocking(move || {
