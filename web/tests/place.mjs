@@ -1,6 +1,8 @@
 // A folder in which the real binary serves, and a browser that looks at it.
 
 import { spawn, spawnSync } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -24,14 +26,28 @@ function ownDatabase() {
   return { TURNWRIGHT_DATABASE: `${server}?schema=w${process.pid}_${schemas}` };
 }
 
-/** A port that is free now; a server that is started again needs the one that it had. */
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
+/**
+ * A port that is this place's alone, also while its server is killed: below those that the system gives to whoever asks for any, with UDP of
+ * the same number bound as the mark that it is taken (as `turnwright_testkit::Port` does).
+ */
+async function reservePort() {
+  for (;;) {
+    const port = 10_000 + randomInt(10_000);
+    const mark = createSocket("udp4").unref();
+    const server = createServer();
+    try {
+      mark.bind(port, "127.0.0.1");
+      await once(mark, "listening");
+      server.listen(port, "127.0.0.1");
+      await once(server, "listening");
+      server.close();
+      await once(server, "close");
+      return { port, free: () => mark.close() };
+    } catch (error) {
+      if (error.code !== "EADDRINUSE") throw error;
+      mark.close();
+    }
+  }
 }
 
 /**
@@ -45,7 +61,7 @@ export async function startPlace({ config = "", model: isScripted = true, below 
   const chosen = isScripted === "unsaid" ? "" : isScripted
     ? `model = "scripted/one"\n[providers.scripted]\ndialect = "openai-chat"\nbase_url = "${model.url}"\nmodels = ["one", "two"]\nmax_retries = 0\n`
     : 'model = "practice/practice"\n';
-  const port = await freePort();
+  const { port, free } = await reservePort();
   const own = typeof config === "string" ? config : config(port);
   writeFileSync(join(folder, "turnwright.toml"), `${chosen}${own}${below && `[server]\nbase_path = "${below}"\n`}`);
   writeFileSync(join(folder, "a.txt"), "hello file\n");
@@ -95,6 +111,7 @@ export async function startPlace({ config = "", model: isScripted = true, below 
         await ended;
       }
       model.close();
+      free();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -4,12 +4,13 @@
 mod support;
 
 use serde_json::json;
-use support::far::{at, everything, free_port};
+use support::far::{at, everything};
 use support::http_server::{Answer, Asked, HttpServer, usual};
 use support::{call, context, fixture, nothing, started, text, told};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{Agreed, Ground, Offer};
+use turnwright_testkit::Port;
 
 #[tokio::test]
 async fn everything_is_listed_called_and_heard_over_http() {
@@ -81,11 +82,12 @@ async fn a_server_that_wants_a_sign_in_says_so_and_is_asked_again_by_the_next_ca
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_failing_and_named_by_its_address_alone() {
-    let port = free_port();
-    let fixture = fixture(at(&format!("http://127.0.0.1:{port}/mcp?key=hidden"), &[]));
+    let port = Port::reserve().unwrap();
+    let address = port.address();
+    let fixture = fixture(at(&format!("http://{address}/mcp?key=hidden"), &[]));
     fixture.server.settled().await;
     let SourceState::Failing { reason } = fixture.server.state() else { panic!("{:?}", fixture.server.state()) };
-    let expected = format!("it cannot be reached at http://127.0.0.1:{port}/mcp: ");
+    let expected = format!("it cannot be reached at http://{address}/mcp: ");
     assert!(reason.starts_with(&expected) && reason.contains("refused") && !reason.contains("hidden"), "{reason}");
     fixture.stop().await;
 }

@@ -8,12 +8,12 @@
 )]
 
 use std::error::Error;
-use std::net::TcpListener;
 use std::time::Instant;
 
 use async_nats::jetstream::stream::{Config, RetentionPolicy, StorageType};
 use async_nats::{Client, jetstream};
 use futures_util::StreamExt;
+use turnwright_testkit::Port;
 use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
 
 /// About as long as a piece of text with its frame is.
@@ -30,11 +30,11 @@ async fn main() -> Result<(), Failed> {
     let messages: usize = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(50_000);
     let program = program()?.ok_or("there is no nats-server; run scripts/install-test-servers")?;
     let folder = tempfile::tempdir()?;
-    let routes: Vec<u16> = (0..3).map(|_| free_port()).collect::<Result<_, _>>()?;
-    let all = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect::<Vec<_>>().join(",");
+    let routes: Vec<Port> = (0..3).map(|_| Port::reserve()).collect::<Result<_, _>>()?;
+    let all = routes.iter().map(|port| format!("nats://{}", port.address())).collect::<Vec<_>>().join(",");
     let mut servers = Vec::new();
     for (number, route) in routes.iter().enumerate() {
-        let (name, own) = (format!("n{number}"), format!("nats://127.0.0.1:{route}"));
+        let (name, own) = (format!("n{number}"), format!("nats://{}", route.address()));
         let more = ["--name", &*name, "--cluster_name", "costs", "--cluster", &*own, "--routes", &*all];
         servers.push(NatsServer::start(&program, &folder.path().join(&name), Keeps::Messages, &more)?);
     }
@@ -46,10 +46,6 @@ async fn main() -> Result<(), Failed> {
     println!("handed on by three servers to {EARS} nodes each: {handed}");
     println!("stored by a stream of three replicas: {stored}");
     Ok(())
-}
-
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// Publishes at one server what is heard at the others.

@@ -7,7 +7,6 @@
 )]
 
 use std::future::Future;
-use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use turnwright_core::{Claim, DriverId, Seq};
 use turnwright_engine::Slots;
 use turnwright_engine::nodes::{Condition, LiveFrame, LiveNews, News, Nodes, NotOffered, Offer, Trouble};
 use turnwright_nodes::{Credentials, JoinError, NatsNodes, Node, Options};
+use turnwright_testkit::Port;
 use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
 
 /// No wait of these tests is longer; none is measured.
@@ -234,7 +234,8 @@ async fn refused(options: Options) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_cannot_join_is_told_why() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = Port::reserve().unwrap();
+    let free = port.address();
     let nobody = refused(options(format!("nats://{free}"), "one")).await;
     assert!(nobody.starts_with(&format!("no NATS server answers at nats://{free}: ")), "{nobody}");
     let prefix = refused(Options { prefix: "a.b".to_owned(), ..options(format!("nats://{free}"), "one") }).await;
@@ -287,28 +288,27 @@ async fn a_server_that_is_too_old_is_told_with_what_is_needed() {
     );
 }
 
-/// Three servers that keep three copies.
-fn three() -> Option<(Vec<NatsServer>, TempDir)> {
+/// Three servers that keep three copies, and what is theirs: the ports for each other, and where they store.
+fn three() -> Option<(Vec<NatsServer>, (Vec<Port>, TempDir))> {
     let Some(program) = program().unwrap() else {
         println!("skipped: run scripts/install-test-servers");
         return None;
     };
     let folder = tempfile::tempdir().unwrap();
-    let free: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    let routes: Vec<String> = free.iter().map(|free| format!("nats://{}", free.local_addr().unwrap())).collect();
-    drop(free);
+    let ports: Vec<Port> = (0..3).map(|_| Port::reserve().unwrap()).collect();
+    let routes: Vec<String> = ports.iter().map(|port| format!("nats://{}", port.address())).collect();
     let start = |(at, route): (usize, &String)| {
         let (name, all) = (format!("nats-{at}"), routes.join(","));
         let more = ["-n", &name, "--cluster_name", "three", "--cluster", route, "--routes", &all];
         NatsServer::start(&program, &folder.path().join(&name), Keeps::Messages, &more).unwrap()
     };
     let servers = routes.iter().enumerate().map(start).collect();
-    Some((servers, folder))
+    Some((servers, (ports, folder)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_too_few_servers_are_left_for_is_told_until_they_are_back() {
-    let Some((mut servers, _folder)) = three() else { return };
+    let Some((mut servers, _theirs)) = three() else { return };
     let joined = async {
         loop {
             let three = Options { replicas: 3, ..options(servers[0].url(), "one") };

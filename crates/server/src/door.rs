@@ -31,14 +31,16 @@ pub(crate) struct Connection(Arc<Ends>);
 #[derive(Debug)]
 struct Ends {
     theirs: SocketAddr,
+    /// Where it arrived; `None` where that is not known. One port of this machine may be that of connections to several others.
+    ours: Option<SocketAddr>,
     /// Set once a person was found at the other end: nothing that a tool starts comes by the connection of a person's program.
     is_a_persons: OnceLock<()>,
 }
 
 impl Connection {
-    /// The connection to this address.
-    pub(crate) fn to(theirs: SocketAddr) -> Self {
-        Self(Arc::new(Ends { theirs, is_a_persons: OnceLock::new() }))
+    /// The connection from this address to ours.
+    pub(crate) fn new(theirs: SocketAddr, ours: Option<SocketAddr>) -> Self {
+        Self(Arc::new(Ends { theirs, ours, is_a_persons: OnceLock::new() }))
     }
 
     /// The door of a request's engine; `None` where it is not known by which connection it came.
@@ -59,7 +61,7 @@ impl Connection {
     }
 
     fn of(extensions: &Extensions) -> Option<Self> {
-        let named = || extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(theirs)| Self::to(*theirs));
+        let named = || extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(theirs)| Self::new(*theirs, None));
         extensions.get::<Self>().cloned().or_else(named)
     }
 }
@@ -83,8 +85,8 @@ impl Ends {
         if self.is_a_persons.get().is_some() {
             return Finding::Person;
         }
-        let theirs = self.theirs;
-        let found = tokio::task::spawn_blocking(move || belongs_to_a_tool(theirs)).await.unwrap_or(Finding::Gone);
+        let (theirs, ours) = (self.theirs, self.ours);
+        let found = tokio::task::spawn_blocking(move || holder_of(theirs, ours)).await.unwrap_or(Finding::Gone);
         if found == Finding::Person {
             self.is_a_persons.get_or_init(|| ());
         }
@@ -165,12 +167,13 @@ enum Finding {
     Gone,
 }
 
-fn belongs_to_a_tool(theirs: SocketAddr) -> Finding {
+/// Who holds the other end of the connection from there to here.
+fn holder_of(theirs: SocketAddr, ours: Option<SocketAddr>) -> Finding {
     if !Path::new("/proc/net/tcp").exists() {
         return Finding::Person;
     }
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|table| std::fs::read_to_string(table).ok());
-    let links: Vec<OsString> = tables.flat_map(|table| sockets_at(&table, theirs)).collect();
+    let links: Vec<OsString> = tables.flat_map(|table| sockets_between(&table, theirs, ours)).collect();
     if links.is_empty() {
         // It is at another machine, from where tools of this one do not ask; or it is here no more.
         return if theirs.ip().to_canonical().is_loopback() { Finding::Gone } else { Finding::Person };
@@ -195,20 +198,24 @@ fn belongs_to_a_tool(theirs: SocketAddr) -> Finding {
     Finding::Person
 }
 
-/// What stands for the living sockets at an address among the files of a process.
-fn sockets_at(table: &str, address: SocketAddr) -> Vec<OsString> {
+/// What stands for the living sockets at one address that are connected to the other, or to any, among the files of a process.
+fn sockets_between(table: &str, at: SocketAddr, to: Option<SocketAddr>) -> Vec<OsString> {
     let inode = |line: &str| {
         let mut fields = line.split_whitespace().skip(1);
-        let (ip, port) = fields.next()?.split_once(':')?;
-        let is_there = u16::from_str_radix(port, 16) == Ok(address.port()) && is_ip(ip, address);
-        let inode = fields.nth(7)?;
-        (is_there && inode != "0").then(|| format!("socket:[{inode}]").into())
+        let is_there = is_written(fields.next()?, at);
+        let is_connected = fields.next().is_some_and(|written| to.is_none_or(|to| is_written(written, to)));
+        let inode = fields.nth(6)?;
+        (is_there && is_connected && inode != "0").then(|| format!("socket:[{inode}]").into())
     };
     table.lines().skip(1).filter_map(inode).collect()
 }
 
 /// Whether an address of the system's table is this one. It writes each four bytes as a number of the machine.
-fn is_ip(written: &str, address: SocketAddr) -> bool {
+fn is_written(written: &str, address: SocketAddr) -> bool {
+    let Some((written, port)) = written.split_once(':') else { return false };
+    if u16::from_str_radix(port, 16) != Ok(address.port()) {
+        return false;
+    }
     let numbers: Option<Vec<[u8; 4]>> = written
         .as_bytes()
         .chunks(8)
@@ -266,13 +273,39 @@ mod tests {
     fn what_this_process_asks_of_itself_is_no_persons() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (_server, theirs) = listener.accept().unwrap();
+        let (server, theirs) = listener.accept().unwrap();
         if !Path::new("/proc/net/tcp").exists() {
             return;
         }
-        assert_eq!(belongs_to_a_tool(theirs), Finding::Own);
+        let ours = server.local_addr().ok();
+        assert_eq!((holder_of(theirs, ours), holder_of(theirs, None)), (Finding::Own, Finding::Own));
         drop(client);
-        assert_eq!(belongs_to_a_tool(theirs), Finding::Gone);
+        assert_eq!(holder_of(theirs, ours), Finding::Gone);
+    }
+
+    /// The system gives the same port to connections that lead elsewhere.
+    #[test]
+    fn another_connection_from_the_same_port_is_not_taken_for_the_one_that_asks() {
+        let hex = |ip: [u8; 4], port: u16| format!("{:08X}:{port:04X}", u32::from_ne_bytes(ip));
+        let row = |local: &str, far: &str, inode: u32| {
+            format!("   0: {local} {far} 01 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1 0 20 4 30 10 -1\n")
+        };
+        let (person, server) = (hex([127, 0, 0, 1], 40_000), hex([127, 0, 0, 1], 8_700));
+        let (database, other) = (hex([127, 0, 0, 1], 5_432), hex([127, 0, 0, 2], 8_700));
+        let table = [
+            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n".to_owned(),
+            row(&person, &database, 1),
+            row(&person, &other, 2),
+            row(&person, &server, 3),
+            row(&server, &person, 4),
+            row(&database, &person, 5),
+        ]
+        .concat();
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let links = |ours: Option<&str>| sockets_between(&table, at("127.0.0.1:40000"), ours.map(at));
+        assert_eq!(links(Some("127.0.0.1:8700")), ["socket:[3]"]);
+        assert_eq!(links(Some("[::ffff:127.0.0.1]:8700")), ["socket:[3]"]);
+        assert_eq!(links(None), ["socket:[1]", "socket:[2]", "socket:[3]"]);
     }
 
     #[test]

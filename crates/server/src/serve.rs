@@ -106,15 +106,16 @@ async fn until_told(listener: TcpListener, tls: Option<&Tls>, router: Router, sh
             () = &mut shutdown => break,
         };
         let (router, watcher) = (router.clone(), graceful.watcher());
+        let door = Connection::new(from, stream.local_addr().ok());
         match tls {
-            None => tasks.spawn(connection(stream, from, router, watcher)),
+            None => tasks.spawn(connection(stream, (from, door), router, watcher)),
             Some(tls) => {
                 let handshake = tls.handshake(stream, from);
                 let ending = ending.clone();
                 tasks.spawn(async move {
                     // Who is still to agree on keys has asked for nothing.
                     if let Some(Some(stream)) = ending.run_until_cancelled(handshake).await {
-                        connection(stream, from, router, watcher).await;
+                        connection(stream, (from, door), router, watcher).await;
                     }
                 })
             }
@@ -136,11 +137,10 @@ async fn until_told(listener: TcpListener, tls: Option<&Tls>, router: Router, sh
 /// Answers the requests of one connection. What it is made of is the future alone: idle streams are many.
 fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    from: SocketAddr,
+    (from, door): (SocketAddr, Connection),
     router: Router,
     watcher: Watcher,
 ) -> impl Future<Output = ()> {
-    let door = Connection::to(from);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(from));
         request.extensions_mut().insert(door.clone());

@@ -1,11 +1,12 @@
 //! A NATS server of one's own, on a port of its own, which ends with its test.
 
 use std::io::{Error, Result};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
+
+use crate::Port;
 
 /// How long a server may take to listen.
 const TRIES: u32 = 1_000;
@@ -20,13 +21,13 @@ pub enum Keeps {
     Nothing,
 }
 
-/// A running server. Dropped, it is killed.
+/// A server, whose port is its own also while it does not run. Dropped, it is killed.
 #[derive(Debug)]
 pub struct NatsServer {
     child: Option<Child>,
     program: PathBuf,
     arguments: Vec<String>,
-    port: u16,
+    port: Port,
 }
 
 /// The program, where scripts/install-test-servers has installed it; says otherwise that the test is skipped, or fails where
@@ -55,25 +56,20 @@ impl NatsServer {
     /// # Errors
     /// Where it does not listen.
     pub fn start(program: &Path, folder: &Path, keeps: Keeps, more: &[&str]) -> Result<Self> {
-        // Free a moment ago; whoever takes it meanwhile makes the start fail, which is tried again.
-        for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            let mut arguments = vec!["-a".to_owned(), "127.0.0.1".to_owned(), "-p".to_owned(), port.to_string()];
-            if keeps == Keeps::Messages {
-                arguments.extend(["-js".to_owned(), "-sd".to_owned(), folder.display().to_string()]);
-            }
-            arguments.extend(more.iter().map(|word| (*word).to_owned()));
-            let mut server = Self { child: None, program: program.to_owned(), arguments, port };
-            if server.start_again().is_ok() {
-                return Ok(server);
-            }
+        let port = Port::reserve()?;
+        let mut arguments = vec!["-a".to_owned(), "127.0.0.1".to_owned(), "-p".to_owned(), port.number().to_string()];
+        if keeps == Keeps::Messages {
+            arguments.extend(["-js".to_owned(), "-sd".to_owned(), folder.display().to_string()]);
         }
-        Err(Error::other("nats-server does not listen"))
+        arguments.extend(more.iter().map(|word| (*word).to_owned()));
+        let mut server = Self { child: None, program: program.to_owned(), arguments, port };
+        server.start_again()?;
+        Ok(server)
     }
 
     /// Where it listens.
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("nats://{}", self.port.address())
     }
 
     /// The number of its process; none where it does not run.
@@ -102,7 +98,7 @@ impl NatsServer {
             .stderr(Stdio::null())
             .spawn()?;
         for _ in 0..TRIES {
-            if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+            if std::net::TcpStream::connect(self.port.address()).is_ok() {
                 self.child = Some(child);
                 return Ok(());
             }

@@ -1,6 +1,7 @@
 //! Nothing that a model or a tool does reaches the door of decisions.
 
 use serde_json::{Value, json};
+use turnwright_testkit::Port;
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
 use crate::serve::Server;
@@ -196,8 +197,9 @@ fn a_command_that_a_model_runs_has_nothing_run_that_nobody_is_asked_about() {
 fn a_tool_that_calls_the_server_over_http_does_not_decide() {
     let model = obedient();
     let place = place(&model, "sandbox = \"off\"");
-    let before = Server::start(&place);
-    let address = before.address().to_owned();
+    let port = Port::reserve().unwrap();
+    let address = port.address();
+    let before = Server::start_at(&place, &address);
     before.ask("POST /api/v1/conversations", &json!({"id": "kept"}));
     before.stop();
     let remove = json!({"operationId": "removeConversation", "responses": {"204": {"description": "It is gone."}}, "parameters": [

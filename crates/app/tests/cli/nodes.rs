@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use turnwright_testkit::Port;
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
 
@@ -337,7 +338,8 @@ fn nothing_is_lost_where_nats_ends_and_starts_again() {
 #[test]
 fn a_server_that_cannot_join_says_why_and_ends() {
     let place = Place::new();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = Port::reserve().unwrap();
+    let free = port.address();
     let ran = place.run(&["serve", "--listen", "127.0.0.1:0", "--nats", &format!("nats://{free}")]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     let said = format!("error: no NATS server answers at nats://{free}: ");

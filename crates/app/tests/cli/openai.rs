@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use turnwright_testkit::Port;
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
 use crate::serve::Server;
@@ -188,10 +189,11 @@ fn what_an_official_library_sends_again_since_its_server_was_killed_runs_no_tool
                 model.base_url()
             );
             place.write("turnwright.toml", config);
-            let server = Server::start(&place);
-            let (address, root) = (server.address().to_owned(), server.root());
+            let port = Port::reserve().unwrap();
+            let address = port.address();
+            let server = Server::start_at(&place, &address);
             let mut client = command();
-            client.arg(root).arg(door).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            client.arg(server.root()).arg(door).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let client = client.spawn().unwrap();
             assert!(model.wait_for("answering", LIMIT), "{library}, {door}: the model was never shown the result");
             server.kill();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
+use turnwright_testkit::Port;
 
 use crate::questions::installed;
 use crate::support::{Place, Ran, follow, wait, wait_for};
@@ -346,7 +347,8 @@ fn a_base_path_that_cannot_be_is_told() {
 
 #[test]
 fn models_that_are_configured_are_named_in_the_metrics_also_where_they_never_answered() {
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = Port::reserve().unwrap();
+    let gone = port.address();
     let place = Place::with(&format!(
         "[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"http://{gone}/v1\"\nmodels = [\"a\", \"b\"]\nmax_retries = 0\n"
     ));

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use turnwright_testkit::Port;
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
 use crate::assembling::Assembly;
@@ -147,8 +148,9 @@ fn watchers_that_lose_their_connections_and_their_server_assemble_what_is_stored
     })
     .unwrap();
     let place = place(&model);
-    let first = Server::start(&place);
-    let address = first.address().to_owned();
+    let port = Port::reserve().unwrap();
+    let address = port.address();
+    let first = Server::start_at(&place, &address);
     first.ask("POST /api/v1/conversations", &json!({"id": "c"}));
     first.ask("POST /api/v1/conversations/c/messages", &json!({"content": "Go on."}));
     let stays = AtomicBool::new(false);

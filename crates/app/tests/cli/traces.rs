@@ -12,6 +12,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::json;
+use turnwright_testkit::Port;
 use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk};
 
 use crate::questions::installed;
@@ -151,15 +152,15 @@ fn a_turn_its_model_calls_and_its_tool_call_are_one_trace_that_the_mcp_server_is
 /// The npm reference server on a port of this machine, which ends with the test.
 struct Everything {
     child: Child,
-    port: u16,
+    port: Port,
 }
 
 impl Everything {
     fn start(installed: &Path) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = Port::reserve().unwrap();
         let script = installed.join("npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
         let mut command = Command::new("node");
-        command.arg(script).arg("streamableHttp").env("PORT", port.to_string());
+        command.arg(script).arg("streamableHttp").env("PORT", port.number().to_string());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let said = follow(child.stderr.take().unwrap());
         wait_for("the server to listen", || said.lock().unwrap().contains("listening on port").then_some(()));
@@ -204,7 +205,7 @@ fn recorded(port: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
 fn a_call_over_http_names_the_server_and_the_session_and_the_server_is_told_of_the_trace() {
     let Some(installed) = installed() else { return };
     let everything = Everything::start(&installed);
-    let (port, sent) = recorded(everything.port);
+    let (port, sent) = recorded(everything.port.number());
     let receiver = Receiver::start();
     let place = Place::with(&format!(
         "approve = \"all\"\n[tools.filesystem]\nenabled = false\n[tools.command]\nenabled = false\n\
@@ -267,8 +268,8 @@ fn what_was_said_is_traced_where_that_is_asked_for() {
 
 #[test]
 fn a_receiver_that_is_not_there_hinders_nothing() {
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let place = Place::with(&format!("[telemetry]\notlp_endpoint = \"http://{gone}\"\n"));
+    let gone = Port::reserve().unwrap();
+    let place = Place::with(&format!("[telemetry]\notlp_endpoint = \"http://{}\"\n", gone.address()));
     let ran = place.run(&["chat", "read the file \"a.txt\""]);
     assert!(ran.code == Some(0) && ran.stdout.contains("hello file"), "{ran:?}");
     let told: Vec<_> = ran.stderr.lines().filter(|line| line.contains("traces cannot be sent")).collect();

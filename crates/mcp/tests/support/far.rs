@@ -1,19 +1,14 @@
 //! Servers with an address.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use turnwright_mcp::{HttpConfig, ServerConfig};
+use turnwright_testkit::Port;
 
 use super::{Fixture, LONG, installed, quick, started};
-
-/// A port of this machine that nobody listens on.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// The server at an address, asked with these headers.
 pub(crate) fn at(url: &str, headers: &[(&str, &str)]) -> ServerConfig {
@@ -24,29 +19,34 @@ pub(crate) fn at(url: &str, headers: &[(&str, &str)]) -> ServerConfig {
     config
 }
 
+/// A server's process, with the port that is its own.
+type Running = (Child, Port);
+
 /// The npm reference server on a port of this machine; `None` where it is not installed.
-pub(crate) async fn everything() -> Option<(Child, Fixture)> {
+pub(crate) async fn everything() -> Option<(Running, Fixture)> {
     everything_over("streamableHttp", "mcp").await
 }
 
 /// The same over this transport of its, at this path.
-pub(crate) async fn everything_over(transport: &str, path: &str) -> Option<(Child, Fixture)> {
+pub(crate) async fn everything_over(transport: &str, path: &str) -> Option<(Running, Fixture)> {
     let script = installed()?.join("npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-    let port = free_port();
+    let port = Port::reserve().unwrap();
     let mut command = Command::new("node");
-    command.arg(script).arg(transport).env("PORT", port.to_string());
+    command.arg(script).arg(transport).env("PORT", port.number().to_string());
     let child = listening(command).await;
-    Some((child, started(at(&format!("http://127.0.0.1:{port}/{path}"), &[])).await))
+    let fixture = started(at(&format!("http://{}/{path}", port.address()), &[])).await;
+    Some(((child, port), fixture))
 }
 
 /// A server of the official Python library, which speaks 2026-07-28; `None` where that is not installed.
-pub(crate) async fn modern() -> Option<(Child, Fixture)> {
+pub(crate) async fn modern() -> Option<(Running, Fixture)> {
     let python = installed()?.join("python/bin/python");
-    let port = free_port();
+    let port = Port::reserve().unwrap();
     let mut command = Command::new(python);
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/modern_http.py")).arg(port.to_string());
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/modern_http.py")).arg(port.number().to_string());
     let child = listening(command).await;
-    Some((child, started(at(&format!("http://127.0.0.1:{port}/mcp"), &[])).await))
+    let fixture = started(at(&format!("http://{}/mcp", port.address()), &[])).await;
+    Some(((child, port), fixture))
 }
 
 /// Starts a server and waits until it says that it listens.

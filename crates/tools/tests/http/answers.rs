@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use turnwright_core::{ContentBlock, ToolErrorKind};
+use turnwright_testkit::Port;
 use turnwright_tools::http::{FieldPath, HttpSource, OperationGlob};
 
 use crate::site::{Reply, Site};
@@ -79,10 +80,9 @@ async fn no_answer_is_told_apart_from_one_that_may_have_had_an_effect() {
     source.settled().await;
     let (kind, text) = failure(&source, "write", json!({})).await;
     assert!(kind == ToolErrorKind::ExecutionFailed && text.contains("It may have happened all the same"), "{text}");
-    // Nobody listens at a port that was just given back.
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = Port::reserve().unwrap();
     let mut api = api(&site, place);
-    api.base_url = Some(format!("http://{gone}"));
+    api.base_url = Some(format!("http://{}", gone.address()));
     let source = HttpSource::new(api);
     source.settled().await;
     let (_, text) = failure(&source, "write", json!({})).await;

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use turnwright_testkit::Port;
 use turnwright_testkit::model_server::{Piece, finish_chunk, text_chunk};
 
 use super::{MIDDLE, World, world, world_in};
@@ -17,6 +18,7 @@ use crate::watching::Watcher;
 struct Balancer {
     child: Child,
     address: String,
+    _port: Port,
 }
 
 impl Drop for Balancer {
@@ -40,7 +42,8 @@ fn balancer(world: &World) -> Option<Balancer> {
     for (at, server) in world.servers.iter().enumerate() {
         config = config.replace(&format!("node-{}:8700", at + 1), server.address());
     }
-    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let port = Port::reserve().unwrap();
+    let address = port.address();
     config = config.replace("listen 8700;", &format!("listen {address};"));
     // What it writes is the test's; one process is ended by one signal.
     let own = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|name| format!("{name}_temp_path {name}_temp;"));
@@ -52,7 +55,7 @@ fn balancer(world: &World) -> Option<Balancer> {
     command.arg("-p").arg(&folder).arg("-c").arg(world.place.path("nginx.conf")).arg("-e").arg(world.place.path("nginx.log"));
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap();
     wait_for("nginx", || std::net::TcpStream::connect(&address).ok());
-    Some(Balancer { child, address })
+    Some(Balancer { child, address, _port: port })
 }
 
 impl Balancer {
