@@ -13,7 +13,7 @@ mod approvals;
 pub(crate) mod db;
 pub(crate) mod knowledge;
 
-pub(crate) use approvals::{AddRule, Answer, Approvals, Decide, Explain, Rules};
+pub(crate) use approvals::{AddRule, Answer, Approvals, Decide, Explain, RuleScope, Rules};
 
 /// Lets a language model work with tools: chat here, or serve an HTTP API.
 #[derive(Debug, Parser)]

@@ -5,6 +5,7 @@
 //! operator declared counts. What cannot be judged for certain is never allowed by a rule, and always denied by one.
 
 mod builtins;
+mod glob;
 mod limits;
 mod outputs;
 mod path;

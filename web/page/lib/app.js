@@ -102,15 +102,13 @@ export async function loadInbox() {
     const waits = await whole("/approvals");
     if (waits.some((/** @type {any} */ wait) => !before.has(wait.conversation_id + wait.id))) {
       const names = waits.map((/** @type {any} */ wait) => wait.name);
-      if (before.size > 0 || isSettled) announce(`Waiting for your decision: ${[...new Set(names)].join(", ")}`);
+      announce(`Waiting for your decision: ${[...new Set(names)].join(", ")}`);
     }
-    isSettled = true;
     inbox.value = waits;
   } catch {
     // The next look tells.
   }
 }
-let isSettled = false;
 
 export async function loadModels() {
   try {

@@ -12,10 +12,12 @@ use agent_client_protocol::{Client, Error, ErrorCode};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use turnwright_core::policy::Scope;
-use turnwright_core::{AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, Verdict};
+use turnwright_core::{
+    AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, TurnId, Verdict,
+};
 use turnwright_engine::{
-    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, SettingsOverlay, WaitingCall,
-    WatchFrom,
+    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, SettingsOverlay, TurnState,
+    WaitingCall, WatchFrom,
 };
 
 use super::changes;
@@ -66,10 +68,27 @@ impl Prompting<'_> {
             biased;
             error = stopping => Err(error),
             reason = self.look_after(&sent) => reason,
+            error = self.go_on_with(sent.turn_id) => Err(error),
         };
         match ended {
             Err(_) if self.is_gone().await => Ok(StopReason::Cancelled),
             ended => ended,
+        }
+    }
+
+    /// Goes on with a turn that the message joined, where the process that drove it is found to be gone. Ends where it cannot.
+    async fn go_on_with(&self, turn: TurnId) -> Error {
+        loop {
+            match self.engine.wait(&self.conversation, turn).await {
+                Ok(TurnState::Parked) => {}
+                // It is told to its end, and so is that the process ends.
+                Ok(TurnState::Ended(_)) | Err(EngineError::ShuttingDown) => return std::future::pending().await,
+                Err(error) => return failed(&error),
+            }
+            match self.engine.watch(&self.conversation, WatchFrom::Now).await {
+                Ok(mut watch) => drop(watch.next().await),
+                Err(error) => return failed(&error),
+            }
         }
     }
 

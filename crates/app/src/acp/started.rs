@@ -115,7 +115,15 @@ async fn start(everywhere: &Everywhere, folder: &Path, servers: &[McpServer]) ->
     for server in servers {
         match server {
             McpServer::Stdio(server) => {
-                opened.loaded.config.mcp.servers.insert(server.name.clone(), configured(server));
+                // Rules name servers: one that an editor brings is never taken for another.
+                let before = opened.loaded.config.mcp.servers.insert(server.name.clone(), configured(server));
+                if before.is_some() {
+                    let why = format!(
+                        "there is an MCP server `{}` already, in the configuration or in this request; give this one another name",
+                        server.name
+                    );
+                    return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
+                }
             }
             other => {
                 let why = format!("only MCP servers over stdio can come with a session; this one is {other:?}");

@@ -59,6 +59,9 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 pub(super) fn attach(path: &Path) -> Result<ContentBlock, Failure> {
     let refuse = |why: String| Failure::usage(format!("`{}` cannot be attached: {why}", path.display()));
     let bytes = read(path).map_err(refuse)?;
+    if bytes.is_empty() {
+        return Err(refuse("it is empty".to_owned()));
+    }
     if let Some(mime_type) = image_type(&bytes) {
         return Ok(ContentBlock::Image { data: STANDARD.encode(&bytes), mime_type: mime_type.to_owned() });
     }

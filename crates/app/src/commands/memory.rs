@@ -60,6 +60,11 @@ fn edited(host: &Host, environment: &Environment, text: &str) -> Result<String, 
         let most = u64::try_from(MAX_MEMORY_BYTES).unwrap_or(u64::MAX).saturating_mul(8);
         let read = std::io::stdin().take(most).read_to_string(&mut piped);
         read.map_err(|error| Failure::usage(format!("what is piped in cannot be read: {error}")))?;
+        // What was to write it may have failed.
+        if piped.trim().is_empty() {
+            return Err(Failure::usage("nothing was piped in; nothing was changed")
+                .hint("`turnwright memory clear` empties the memory"));
+        }
         return Ok(piped);
     }
     let editor = environment.filled("VISUAL").or_else(|| environment.filled("EDITOR"));

@@ -3,12 +3,12 @@
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, CloseSessionRequest, ContentBlock, DeleteSessionRequest, EmbeddedResource, EmbeddedResourceResource,
-    ListSessionsRequest, LoadSessionRequest, NewSessionRequest, PermissionOptionKind, PromptRequest, ResourceLink,
-    ResumeSessionRequest, SessionConfigKind, SessionConfigSelectOptions, SessionId, SessionUpdate,
+    ListSessionsRequest, LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest, PermissionOptionKind, PromptRequest,
+    ResourceLink, ResumeSessionRequest, SessionConfigKind, SessionConfigSelectOptions, SessionId, SessionUpdate,
     SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason, TextResourceContents, ToolCallContent, ToolCallStatus,
     ToolKind,
 };
-use agent_client_protocol::{Agent, Error};
+use agent_client_protocol::{Agent, Error, ErrorCode};
 use serde_json::{Value, json};
 
 use crate::editor::{Answers, Asked, prompt, session, text, with_agent, with_asked, with_client};
@@ -213,10 +213,18 @@ fn a_line_that_is_no_json_or_no_text_is_answered_and_the_next_one_is_too() {
 
 #[tokio::test]
 async fn what_cannot_be_done_is_refused_in_words() {
-    let place = Place::new();
+    let place = Place::with("[mcp.servers.known]\ncommand = \"true\"\nenabled = false\n");
     with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
         let early = prompt(&agent, &SessionId::new("x"), "hi").await.unwrap_err();
         assert_eq!(early.message, "there is no session yet; begin one first");
+        let server = |name: &str| McpServer::Stdio(McpServerStdio::new(name, "true"));
+        for servers in [vec![server("known")], vec![server("own"), server("own")]] {
+            let name = if servers.len() == 1 { "known" } else { "own" };
+            let taken = NewSessionRequest::new(place.path("")).mcp_servers(servers);
+            let taken = agent.send_request(taken).block_task().await.unwrap_err();
+            assert_eq!(taken.code, ErrorCode::INVALID_PARAMS);
+            assert!(taken.message.starts_with(&format!("there is an MCP server `{name}` already")), "{taken:?}");
+        }
         let relative = agent.send_request(NewSessionRequest::new("here")).block_task().await.unwrap_err();
         assert_eq!(relative.message, "cwd is `here`, it must be an absolute path");
         let first = session(&agent, &place).await?;

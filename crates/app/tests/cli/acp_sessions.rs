@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use agent_client_protocol::ErrorCode;
 use agent_client_protocol::v1::schema::{
@@ -14,7 +15,7 @@ use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk, text_ch
 use crate::editor::{Answers, prompt, session, text, with_agent, with_client};
 use crate::scripted::{asks_once, chosen};
 use crate::serve::Server;
-use crate::support::Place;
+use crate::support::{LIMIT, Place};
 
 #[tokio::test]
 async fn a_prompt_where_a_call_still_waits_asks_about_that_first() {
@@ -36,6 +37,36 @@ async fn a_prompt_where_a_call_still_waits_asks_about_that_first() {
     .await
     .unwrap();
     assert!(place.path("b.txt").exists());
+}
+
+/// On PostgreSQL nobody else may drive the turn for as long as the lease of whoever was killed goes on.
+#[tokio::test]
+async fn a_prompt_that_joins_the_turn_of_a_process_that_was_killed_is_answered() {
+    let place = Place::new();
+    let model = ModelServer::start(["asked"], |_| {
+        vec![Piece::Point("asked"), text_chunk("Here I am."), finish_chunk("stop"), Piece::Done]
+    });
+    let model = model.unwrap();
+    let config = format!(
+        "model = \"scripted/m\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n",
+        model.base_url()
+    );
+    place.write("turnwright.toml", config);
+    let mut chat = place.command(&["chat", "Where are you?", "--conversation", "c"]);
+    let mut chat = chat.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    assert!(model.wait_for("asked", LIMIT), "the model was never asked");
+    chat.kill().unwrap();
+    chat.wait().unwrap();
+    model.run_free();
+    let session = SessionId::new("c");
+    with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, told| {
+        agent.send_request(LoadSessionRequest::new(session.clone(), place.path(""))).block_task().await?;
+        assert_eq!(prompt(&agent, &session, "Are you there?").await?, StopReason::EndTurn);
+        assert!(text(&told).contains("Here I am."), "{told:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]

@@ -165,6 +165,13 @@ fn a_call_is_explained_with_all_rules_that_match_it() {
     assert_eq!(added.code, Some(0), "{added:?}");
     let (action, _, others) = explain("git log");
     assert_eq!((action.as_str(), others), ("ask", json!([{"action": "allow", "rule": git}])));
+    for (words, told) in [
+        (&["--scope", "conversation"][..], "--scope conversation needs --conversation ID"),
+        (&["--scope", "user", "--conversation", "c"], "--scope user and --conversation do not go together"),
+    ] {
+        let wrong = place.run(&[&["approvals", "rules", "add", "allow", "x"], words].concat());
+        assert!(wrong.code == Some(2) && wrong.stderr.contains(told), "{wrong:?}");
+    }
     let wrong = place.run(&["approvals", "rules", "add", "allow", "*", "--when", r#"{"command": {"program": "git log"}}"#]);
     assert_eq!(wrong.code, Some(2));
     assert_eq!(

@@ -127,12 +127,14 @@ fn files_go_along_with_their_names() {
 fn a_file_that_cannot_go_along_is_refused_with_its_reason() {
     let place = Place::new();
     place.write("binary", b"a\0b");
+    place.write("empty", "");
     let refused = |name: &str| {
         let ran = place.run(&["chat", "look", "--attach", name]);
         assert_eq!(ran.code, Some(2), "{ran:?}");
         ran.stderr.lines().next().unwrap().to_owned()
     };
     assert_eq!(refused("binary"), "error: `binary` cannot be attached: it is neither UTF-8 text nor an image nor a PDF file");
+    assert_eq!(refused("empty"), "error: `empty` cannot be attached: it is empty");
     assert_eq!(refused("."), "error: `.` cannot be attached: it is not a file");
     assert!(refused("none").starts_with("error: `none` cannot be attached: No such file"));
     std::fs::File::create(place.path("large")).unwrap().set_len(21 * 1024 * 1024).unwrap();

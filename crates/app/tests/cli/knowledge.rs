@@ -142,6 +142,9 @@ fn what_is_remembered_is_shown_and_belongs_to_its_user() {
     let models = endpoint(true);
     let place = place(&models, "");
     assert_eq!(place.run_with(&["memory", "edit"], "- likes tea\n").code, Some(0));
+    // What was to write it may have failed.
+    let ran = place.run_with(&["memory", "edit"], "\n");
+    assert!(ran.code == Some(2) && ran.stderr.contains("turnwright memory clear"), "{ran:?}");
     assert_eq!(place.run(&["memory", "show"]).stdout, "- likes tea\n");
     place.run(&["chat", "hello there"]);
     let shown = asked(&models).pop().unwrap();

@@ -7,6 +7,8 @@ use super::address::looks_like_key;
 const PARTS: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTHORIZATION"];
 /// Words of such names that are parts of harmless ones too.
 const WORDS: [&str; 6] = ["PASS", "PWD", "PAT", "COOKIE", "DSN", "JWT"];
+/// Words of the names of an address's parameters that hold secrets, beside those.
+const WORDS_OF_QUERIES: [&str; 4] = ["SIG", "SIGNATURE", "AUTH", "CODE"];
 /// Where a shell is, and no password.
 const WORKING_DIRECTORY: &str = "PWD";
 /// What a name ends with that says where a secret is, and is none.
@@ -63,8 +65,7 @@ pub fn given(name: &str, value: &str) -> Vec<String> {
     if value.contains("://") {
         return of_address(value);
     }
-    let is_key = BEGINNINGS.iter().any(|begin| value.starts_with(begin)) && value.len() >= 16;
-    if !is_key && (!is_secret_name(name) || is_filler(value)) {
+    if !is_known_key(value) && (!is_secret_name(name) || is_filler(value)) {
         return Vec::new();
     }
     // What stands before a token in a header is none.
@@ -76,14 +77,32 @@ pub fn given(name: &str, value: &str) -> Vec<String> {
     }
 }
 
+/// Whether it is like the keys of known services.
+fn is_known_key(value: &str) -> bool {
+    BEGINNINGS.iter().any(|begin| value.starts_with(begin)) && value.len() >= 16
+}
+
 fn is_secret_name(name: &str) -> bool {
     if name == WORKING_DIRECTORY {
         return false;
     }
     let name = name.to_ascii_uppercase();
-    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let words: Vec<&str> = words(&name).collect();
     let tells_place = words.last().is_some_and(|last| PLACES.contains(last));
     !tells_place && (PARTS.iter().any(|part| name.contains(part)) || words.iter().any(|word| WORDS.contains(word)))
+}
+
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|c: char| !c.is_ascii_alphanumeric())
+}
+
+/// Whether a parameter of an address holds a secret. Most say how something is done, such as `api-version=2024-10-21` and
+/// `sslmode=verify-full`, and what they say may be said anywhere. Where a database is, no parameter looks like a key but by its name.
+fn is_secret_parameter(name: &str, value: &str, is_http: bool) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let has = |known: &[&str]| words(&upper).any(|word| known.contains(&word));
+    let is_key = is_known_key(value) || (is_http && looks_like_key(value) && !has(&["VERSION"]));
+    is_secret_name(name) || has(&WORDS_OF_QUERIES) || is_key
 }
 
 /// Whether a value only fills a place where none is needed.
@@ -91,22 +110,28 @@ pub fn is_filler(value: &str) -> bool {
     FILLERS.iter().any(|filler| value.eq_ignore_ascii_case(filler))
 }
 
-/// The password of an address, the values of its query, and parts of its path that look like keys. Over HTTP the user's name may
-/// be a token.
+/// The password of an address, the values of its query whose names say so, and over HTTP a user's name without a password, and values
+/// of the query and parts of the path that look like keys.
 pub fn of_address(address: &str) -> Vec<String> {
     let Some((scheme, rest)) = address.split_once("://") else { return Vec::new() };
     let (before, query) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
     let (authority, path) = before.split_once('/').unwrap_or((before, ""));
+    let is_http = scheme.to_ascii_lowercase().ends_with("http") || scheme.to_ascii_lowercase().ends_with("https");
     let mut found: Vec<String> = Vec::new();
     if let Some((user, _)) = authority.rsplit_once('@') {
         let (user, password) = user.split_once(':').unwrap_or((user, ""));
         found.push(password.to_owned());
-        if scheme.starts_with("http") && password.is_empty() {
+        if is_http && password.is_empty() {
             found.push(user.to_owned());
         }
     }
-    found.extend(query.split('&').filter_map(|parameter| Some(parameter.split_once('=')?.1.to_owned())));
-    found.extend(path.split('/').filter(|part| looks_like_key(part)).map(str::to_owned));
+    let parameters = query.split(['&', '#']).filter_map(|parameter| parameter.split_once('='));
+    found.extend(
+        parameters.filter(|(name, value)| is_secret_parameter(name, value, is_http)).map(|(_, value)| value.to_owned()),
+    );
+    if is_http {
+        found.extend(path.split('/').filter(|part| looks_like_key(part)).map(str::to_owned));
+    }
     found.retain(|part| part.len() >= Secrets::MIN_BYTES);
     found
 }
@@ -152,5 +177,24 @@ mod tests {
             ["XyZ0123456789abcdef"]
         );
         assert_eq!(given("U", "https://token-0123@host/v1?key=k0123456"), ["token-0123", "k0123456"]);
+    }
+
+    #[test]
+    fn what_an_address_says_of_how_it_is_used_is_no_secret() {
+        let addresses = [
+            (
+                "postgres://me@host/db_of_project_2024?schema=turnwright_prod&sslmode=verify-full&application_name=turnwright-1",
+                None,
+            ),
+            ("postgres://me@host/db?sslrootcert=/etc/ssl/certs/ca-2024.pem&sslpassword=correct-horse", Some("correct-horse")),
+            ("https://a.openai.azure.com/openai?api-version=2024-10-21-preview", None),
+            ("https://h.example/mcp?tools=search,read&mode=read-only", None),
+            ("https://h.example/mcp?profile=T0123456789XyZ01", Some("T0123456789XyZ01")),
+            ("https://h.example/mcp?sig=aBcDeFgHi&v=1", Some("aBcDeFgHi")),
+            ("HTTPS://h.example/mcp?v=1#access_token=aBcDeFgHi", Some("aBcDeFgHi")),
+        ];
+        for (address, secret) in addresses {
+            assert_eq!(of_address(address), secret.into_iter().collect::<Vec<_>>(), "{address}");
+        }
     }
 }

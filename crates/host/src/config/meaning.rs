@@ -529,6 +529,14 @@ fn transport(server: &McpServer, written: impl Fn(&str) -> bool) -> Result<Optio
         [only] => *only,
         more => return Err(format!("has {}; it must have exactly one of them", listed(more.iter().copied()))),
     };
+    let value = match only {
+        "command" => &server.command,
+        "url" => &server.url,
+        _ => &server.image,
+    };
+    if value.as_deref().is_some_and(|value| value.trim().is_empty()) {
+        return Err(format!("has `{only}`, which is empty; it must say what is started or reached"));
+    }
     let idle = [
         ("args", !server.args.is_empty() && only == "url"),
         ("env", !server.env.is_empty() && only == "url"),

@@ -350,6 +350,10 @@ fn an_mcp_server_has_exactly_one_transport() {
         &["turnwright.toml:1: [mcp.servers.a] has `command`, `url`; it must have exactly one of them"],
     );
     says(
+        "[mcp.servers.a]\nimage = \" \"",
+        &["turnwright.toml:1: [mcp.servers.a] has `image`, which is empty; it must say what is started or reached"],
+    );
+    says(
         "[mcp.servers.a]\nurl = \"h\"",
         &["turnwright.toml:2: `mcp.servers.a.url` is \"h\"; it must be a URL that begins with http:// or https://"],
     );

@@ -5,7 +5,7 @@ use turnwright_engine::{Decided, Engine, EngineError, NewRule};
 use turnwright_server::{configured_rule, explanation, remembered_rule};
 use turnwright_terminal::clean_line;
 
-use crate::cli::{AddRule, Explain, Listed, Rules};
+use crate::cli::{AddRule, Explain, Listed, RuleScope, Rules};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, say};
 use crate::table::table;
@@ -55,6 +55,15 @@ fn new(rule: AddRule) -> Result<NewRule, Failure> {
         Some(text) => serde_json::from_str(text)
             .map_err(|error| Failure::usage(format!("--when is no JSON object of tests: {error}")).hint(WHEN))?,
     };
+    let is_of_one = matches!(rule.scope, Some(RuleScope::Turn | RuleScope::Conversation));
+    if let Some(scope) = rule.scope.filter(|_| is_of_one != rule.conversation.is_some()) {
+        let scope = Scope::from(scope).as_str();
+        return Err(Failure::usage(if is_of_one {
+            format!("--scope {scope} needs --conversation ID: the rule is of that one alone")
+        } else {
+            format!("--scope {scope} and --conversation do not go together; leave one out")
+        }));
+    }
     let by_conversation = if rule.conversation.is_some() { Scope::Conversation } else { Scope::Everyone };
     Ok(NewRule {
         scope: rule.scope.map_or(by_conversation, Scope::from),

@@ -1,0 +1,62 @@
+//! Globs as rules take them: `*` stays within one part of a path, `**` does not.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// Anything, over any number of `/`, in the words of a library whose `**` says that of whole parts of a path alone.
+const ANYTHING: &str = "{*,*/**/*}";
+
+/// What finds texts that match.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn matcher(glob: &str) -> Result<GlobMatcher, String> {
+    let built = GlobBuilder::new(&crossing(glob)).literal_separator(true).backslash_escape(true).build();
+    built.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+}
+
+/// The glob with each `**` that is only a piece of a part written so that it crosses `/` too: `a**b` would otherwise be `a*b`, and a
+/// rule that denies would pass over what it names.
+fn crossing(glob: &str) -> String {
+    let mut crossing = String::with_capacity(glob.len());
+    let (mut rest, mut before, mut depth) = (glob, None, 0_usize);
+    while let Some(first) = rest.chars().next() {
+        let (token, after) = rest.split_at_checked(token_length(rest)).unwrap_or((rest, ""));
+        let is_edge = |edge: Option<char>, of_branch: [char; 2]| match edge {
+            None | Some('/') => true,
+            Some(edge) => depth > 0 && of_branch.contains(&edge),
+        };
+        let is_whole_part = token == "**" && is_edge(before, ['{', ',']) && is_edge(after.chars().next(), ['}', ',']);
+        if token.starts_with("**") && !is_whole_part {
+            crossing.push_str(ANYTHING);
+        } else {
+            crossing.push_str(token);
+        }
+        match token {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        // What is escaped, or in a class, is no edge.
+        before = Some(if token.len() == first.len_utf8() { first } else { '*' });
+        rest = after;
+    }
+    crossing
+}
+
+/// How many bytes of a glob that is not empty belong together: what is escaped, a class, all stars of a row, or one letter.
+fn token_length(glob: &str) -> usize {
+    let after = |found: Option<(usize, char)>| found.map_or(glob.len(), |(at, letter)| at + letter.len_utf8());
+    let mut letters = glob.char_indices();
+    match letters.next() {
+        Some((_, '\\')) => after(letters.next()),
+        Some((_, '[')) => {
+            // A bracket that comes first in a class is one of its letters.
+            if let Some((_, '!' | '^')) = letters.next() {
+                letters.next();
+            }
+            after(letters.find(|(_, letter)| *letter == ']'))
+        }
+        Some((_, '*')) => letters.find(|(_, letter)| *letter != '*').map_or(glob.len(), |(at, _)| at),
+        first => after(first),
+    }
+}
