@@ -48,7 +48,12 @@ impl Provider {
 
     /// Begins, and sends browsers back to this server.
     fn send_back_to(&mut self, root: &str) {
-        writeln!(self.stdin.as_mut().unwrap(), "{root}/login/callback").unwrap();
+        self.tell(&format!("{root}/login/callback"));
+    }
+
+    /// Gives it a line, and waits until it has done as that says.
+    fn tell(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         // Its library greets first.
@@ -122,17 +127,39 @@ impl Browser {
         answer
     }
 
+    /// Presses the button of the form that is sent so, and goes where it is sent until the next address begins with `until`.
+    fn press(&mut self, page: &Answered, method: &str, until: &str) -> Answered {
+        let form = page.body.split("<form ").find(|form| form.starts_with(&format!("method=\"{method}\""))).unwrap();
+        let value = |name: &str| form.split(&format!("{name}=\"")).nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let given: Vec<String> = value("value").replace("&amp;", "&").bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let (to, field) = (value("action"), format!("{}={}", value(" name"), given.concat()));
+        // As browsers do with what does not begin at the top.
+        let root_ends_at = page.url.match_indices('/').nth(2).unwrap().0;
+        let folder = if to.starts_with('/') { root_ends_at } else { page.url.rfind('/').unwrap() + 1 };
+        let to = format!("{}{to}", page.url.split_at(folder).0);
+        let answer = match method {
+            "get" => self.ask("GET", &format!("{to}?{field}"), ""),
+            _ => self.ask("POST", &to, &field),
+        };
+        self.follow(answer, until)
+    }
+
     /// Signs in as `name`, up to the address at which the server at `root` takes it over; `to` is where to go then.
     fn up_to_the_way_back(&mut self, root: &str, name: &str, to: &str) -> String {
         let back = format!("{root}/login/callback");
         let begun = self.ask("GET", &format!("{root}/login/oidc?return={to}"), "");
         let page = self.follow(begun, &back);
+        self.as_whom(&page, name, &back)
+    }
+
+    /// Says on the page of the provider who it is, up to the address that begins with `back`.
+    fn as_whom(&mut self, page: &Answered, name: &str, back: &str) -> String {
         assert!(page.body.contains("name=\"login\""), "{} {}", page.status, page.body);
         let given = self.ask("POST", &page.url, &format!("prompt=login&login={name}&password=any"));
-        let mut answer = self.follow(given, &back);
+        let mut answer = self.follow(given, back);
         if answer.location.is_none() {
             let agreed = self.ask("POST", &answer.url.clone(), "prompt=consent");
-            answer = self.follow(agreed, &back);
+            answer = self.follow(agreed, back);
         }
         answer.location.unwrap_or_else(|| panic!("{} {}", answer.status, answer.body))
     }
@@ -200,19 +227,26 @@ fn who_signs_in_at_a_provider_is_a_user_with_the_role_that_it_gives() {
     assert!(!logged.contains("odd+characters") && !logged.contains("code="), "{logged}");
 }
 
-#[test]
-fn below_a_path_the_provider_sends_back_to_that_path_and_the_cookies_are_for_it_alone() {
-    let Some(folder) = installed() else { return };
-    let mut provider = Provider::start(&folder);
+/// A server below this path whose users sign in at the provider, and where it is.
+fn signing_in(provider: &mut Provider, path: &str) -> (Place, Server, String) {
+    let base_path = if path.is_empty() { String::new() } else { format!("base_path = \"{path}\"") };
     let config = format!(
-        "[server]\nbase_path = \"/tw\"\n[server.oidc]\nissuer = \"http://{}\"\nclient_id = \"turnwright\"\n\
+        "[server]\n{base_path}\n[server.oidc]\nissuer = \"http://{}\"\nclient_id = \"turnwright\"\n\
          client_secret = \"a secret/with:odd+characters\"\nscopes = [\"openid\", \"profile\"]\n",
         provider.address
     );
     let place = Place::with(&config);
     let server = Server::start(&place);
-    let root = format!("{}/tw", server.root());
+    let root = format!("{}{path}", server.root());
     provider.send_back_to(&root);
+    (place, server, root)
+}
+
+#[test]
+fn below_a_path_the_provider_sends_back_to_that_path_and_the_cookies_are_for_it_alone() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    let (_place, server, root) = signing_in(&mut provider, "/tw");
     for (to, expected) in [("/tw/%23/inbox", "/#/inbox"), ("/%23/inbox", "/"), ("//evil.example/tw/", "/")] {
         let mut browser = Browser::default();
         let way_back = browser.up_to_the_way_back(&root, "anna", to);
@@ -222,5 +256,24 @@ fn below_a_path_the_provider_sends_back_to_that_path_and_the_cookies_are_for_it_
         let paths: Vec<_> = browser.paths.iter().filter(|(host, _)| host == server.address()).collect();
         assert!(paths.iter().all(|(_, path)| path == "/tw") && !paths.is_empty(), "{paths:?}");
     }
+    server.stop();
+}
+
+#[test]
+fn where_nobody_was_signed_in_the_page_leads_there_again() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    let (_place, server, root) = signing_in(&mut provider, "/tw");
+    let mut browser = Browser::default();
+    let refused = browser.ask("GET", &format!("{root}/login/callback?error=access_denied&state=x"), "");
+    assert_eq!(refused.status, 401, "{}", refused.body);
+    let wrong = browser.press(&refused, "post", "");
+    assert_eq!(wrong.status, 401, "{}", wrong.body);
+    assert!(wrong.body.contains("Paste a token to sign in."), "{}", wrong.body);
+    let back = format!("{root}/login/callback");
+    let page = browser.press(&refused, "get", &back);
+    let way_back = browser.as_whom(&page, "anna", &back);
+    let entered = browser.ask("GET", &way_back, "");
+    assert_eq!((entered.status, entered.location), (303, Some(format!("{root}/"))), "{}", entered.body);
     server.stop();
 }
