@@ -277,3 +277,20 @@ fn where_nobody_was_signed_in_the_page_leads_there_again() {
     assert_eq!((entered.status, entered.location), (303, Some(format!("{root}/"))), "{}", entered.body);
     server.stop();
 }
+
+#[test]
+fn a_provider_may_change_its_keys_and_where_codes_are_changed() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    let (_place, server, root) = signing_in(&mut provider, "");
+    for change in ["", "{\"keys\": true}", "{\"token\": \"/token/2\"}", "{\"keys\": true, \"token\": \"/token/3\"}"] {
+        if !change.is_empty() {
+            provider.tell(change);
+        }
+        let mut browser = Browser::default();
+        let way_back = browser.up_to_the_way_back(&root, "anna", "/");
+        let entered = browser.ask("GET", &way_back, "");
+        assert_eq!((entered.status, browser.is_signed_in()), (303, true), "{change}: {} {}", entered.body, server.said());
+    }
+    server.stop();
+}

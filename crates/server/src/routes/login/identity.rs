@@ -21,7 +21,7 @@ const MAX_NAMES: u32 = 50;
 /// Sends a browser to the provider.
 pub(in crate::routes) async fn leave_for(State(state): State, Search(form): Search<Form>) -> Result<Response, ApiError> {
     let provider = provider(&state)?;
-    let begun = match provider.begin().await {
+    let begun = match provider.begin(state.engine().clock().now_ms() / 1_000).await {
         Ok(begun) => begun,
         Err(error) => return Ok(failed(&state, &error)),
     };
