@@ -96,6 +96,11 @@ impl Oidc {
         &self.config.issuer
     }
 
+    /// Where it sends browsers back to.
+    pub fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
     /// Begins to sign a browser in. `now_s` is in seconds since 1970 UTC.
     ///
     /// # Errors

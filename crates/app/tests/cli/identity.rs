@@ -294,3 +294,23 @@ fn a_provider_may_change_its_keys_and_where_codes_are_changed() {
     }
     server.stop();
 }
+
+#[test]
+fn a_browser_that_knows_the_server_by_another_name_signs_in_at_the_one_it_is_sent_back_to() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    let (_place, server, root) = signing_in(&mut provider, "/tw");
+    let other = root.replace("127.0.0.1", "localhost");
+    let mut browser = Browser::default();
+    let page = browser.ask("GET", &format!("{other}/login?return=%2Ftw%2F%3Fa%3Db%26c%23%2Finbox"), "");
+    let back = format!("{root}/login/callback");
+    let asked = browser.press(&page, "get", &back);
+    let way_back = browser.as_whom(&asked, "anna", &back);
+    let entered = browser.ask("GET", &way_back, "");
+    assert_eq!((entered.status, entered.location), (303, Some(format!("{root}/?a=b&c#/inbox"))), "{}", entered.body);
+    assert!(browser.me(&root).body.contains("\"name\":\"anna\""));
+    // A proxy that always names another one does not lead in a circle.
+    let sent = Browser::default().ask("GET", &format!("{other}/login/oidc?is_moved=true"), "");
+    assert!(sent.location.as_ref().unwrap().starts_with(&format!("http://{}/", provider.address)), "{:?}", sent.location);
+    server.stop();
+}

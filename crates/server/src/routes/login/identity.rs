@@ -3,35 +3,68 @@
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode, Uri, header};
 use serde::Deserialize;
 use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{Role, User};
 use turnwright_host::{Oidc, OidcError, OidcUser};
 
-use super::{Form, back, enter_as, to, told};
+use super::super::mcp_servers::encoded;
+use super::{back, enter_as, to, told};
 use crate::auth::{Cookies, new_user};
 use crate::error::ApiError;
 use crate::extract::{Search, State};
+use crate::guard;
 use crate::state::ServerState;
 
 /// How many names are tried for a user whose own is taken.
 const MAX_NAMES: u32 = 50;
 
-/// Sends a browser to the provider.
-pub(in crate::routes) async fn leave_for(State(state): State, Search(form): Search<Form>) -> Result<Response, ApiError> {
+/// What a browser is to be sent to the provider with.
+#[derive(Debug, Deserialize)]
+pub(in crate::routes) struct Leaving {
+    #[serde(rename = "return")]
+    back: Option<String>,
+    /// Whether it was sent to this name of the server already. What a proxy hands on may name another one ever so often.
+    #[serde(default)]
+    is_moved: bool,
+}
+
+/// Sends a browser to the provider, by way of the name that the provider sends it back to.
+pub(in crate::routes) async fn leave_for(
+    State(state): State,
+    Search(leaving): Search<Leaving>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let provider = provider(&state)?;
+    let back = back(state.site(), leaving.back.as_deref());
+    if !leaving.is_moved
+        && let Some(login) = elsewhere(guard::host(&uri, &headers)?, provider.redirect_uri())
+    {
+        return Ok(to(&format!("{login}/oidc?is_moved=true&return={}", encoded(&back))));
+    }
     let begun = match provider.begin(state.engine().clock().now_ms() / 1_000).await {
         Ok(begun) => begun,
         Err(error) => return Ok(failed(&state, &error)),
     };
     // What the browser must come back with goes with it: whoever was sent a link of another's sign-in has no such cookie.
-    let back = URL_SAFE_NO_PAD.encode(back(state.site(), form.back.as_deref()));
+    let back = URL_SAFE_NO_PAD.encode(back);
     let kept = format!("{}.{}.{}.{back}", begun.state, begun.nonce, begun.verifier);
     let mut response = to(&begun.url);
     let cookie = Cookies::of(state.site(), state.client()).set_sign_in(Some(&kept));
     response.headers_mut().extend(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
     Ok(response)
+}
+
+/// Where a browser signs in that asked for the server as `asked`, where the provider sends it back to another name: it shows its cookies
+/// to the name alone that they are of.
+fn elsewhere<'a>(asked: &str, redirect_uri: &'a str) -> Option<&'a str> {
+    let (scheme, rest) = redirect_uri.split_once("://")?;
+    let named = rest.split('/').next()?;
+    let usual = if scheme == "https" { ":443" } else { ":80" };
+    let bare = |authority: &'_ str| authority.strip_suffix(usual).unwrap_or(authority).to_ascii_lowercase();
+    if bare(asked) == bare(named) { None } else { redirect_uri.strip_suffix("/callback") }
 }
 
 /// What a provider sends a browser back with.
