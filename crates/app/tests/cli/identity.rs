@@ -314,3 +314,28 @@ fn a_browser_that_knows_the_server_by_another_name_signs_in_at_the_one_it_is_sen
     assert!(sent.location.as_ref().unwrap().starts_with(&format!("http://{}/", provider.address)), "{:?}", sent.location);
     server.stop();
 }
+
+#[test]
+fn tabs_of_a_browser_sign_in_each_by_itself() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    let (_place, server, root) = signing_in(&mut provider, "");
+    let back = format!("{root}/login/callback");
+    let mut browser = Browser::default();
+    let first = browser.up_to_the_way_back(&root, "anna", "/%23/one");
+    // It is signed in at the provider by now.
+    let begun = browser.ask("GET", &format!("{root}/login/oidc?return=/%23/two"), "");
+    let second = browser.follow(begun, &back).location.unwrap();
+    let of_sign_ins = |browser: &Browser| {
+        let kept = browser.cookies.iter().filter(|((_, name), value)| name.starts_with("tw_sign_in") && !value.is_empty());
+        kept.count()
+    };
+    assert_eq!(of_sign_ins(&browser), 2);
+    for (way_back, to, left) in [(first, "one", 1), (second, "two", 0)] {
+        let entered = browser.ask("GET", &way_back, "");
+        assert_eq!((entered.status, entered.location), (303, Some(format!("{root}/#/{to}"))), "{}", entered.body);
+        assert_eq!(of_sign_ins(&browser), left);
+        assert!(browser.is_signed_in());
+    }
+    server.stop();
+}

@@ -46,14 +46,15 @@ pub(in crate::routes) async fn leave_for(
     }
     let begun = match provider.begin(state.engine().clock().now_ms() / 1_000).await {
         Ok(begun) => begun,
-        Err(error) => return Ok(failed(&state, &error)),
+        Err(error) => return Ok(failed(&state, &error, Some(&back))),
     };
     // What the browser must come back with goes with it: whoever was sent a link of another's sign-in has no such cookie.
     let back = URL_SAFE_NO_PAD.encode(back);
     let kept = format!("{}.{}.{}.{back}", begun.state, begun.nonce, begun.verifier);
     let mut response = to(&begun.url);
-    let cookie = Cookies::of(state.site(), state.client()).set_sign_in(Some(&kept));
-    response.headers_mut().extend(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
+    for cookie in Cookies::of(state.site(), state.client()).begin_sign_in(&headers, &begun.state, &kept) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
     Ok(response)
 }
 
@@ -84,31 +85,35 @@ pub(in crate::routes) async fn come_back(
 ) -> Result<Response, ApiError> {
     let provider = provider(&state)?;
     let cookies = Cookies::of(state.site(), state.client());
-    let again = |why: &str| told(&state, StatusCode::UNAUTHORIZED, Some(why), None, None);
-    let kept: Option<Vec<&str>> = cookies.sign_in(&headers).map(|kept| kept.split('.').collect());
-    let Some([begun, nonce, verifier, back]) = kept.as_deref() else {
-        return Ok(again("This sign-in was not begun in this browser, or took too long. Try again."));
+    let again = |why: &str, to: Option<&str>| told(&state, StatusCode::UNAUTHORIZED, Some(why), None, to);
+    let begun = query.state.as_deref().unwrap_or_default();
+    let kept: Option<Vec<&str>> = cookies.sign_in(&headers, begun).map(|kept| kept.split('.').collect());
+    let Some([kept_state, nonce, verifier, back]) = kept.as_deref() else {
+        return Ok(again("This sign-in was not begun in this browser, or took too long. Try again.", None));
     };
     let is_other = query.iss.as_deref().is_some_and(|issuer| issuer != provider.issuer());
-    if query.state.as_deref() != Some(begun) || is_other {
-        return Ok(again("This sign-in was not begun in this browser. Try again."));
+    if begun != *kept_state || is_other {
+        return Ok(again("This sign-in was not begun in this browser. Try again.", None));
     }
+    let back = URL_SAFE_NO_PAD.decode(back).ok().and_then(|back| String::from_utf8(back).ok());
+    let back = back.as_deref();
+    let ended = |mut response: Response| {
+        response.headers_mut().extend(cookies.end_sign_in(begun).map(|cookie| (header::SET_COOKIE, cookie)));
+        Ok(response)
+    };
     let Some(code) = query.code.filter(|_| query.error.is_none()) else {
-        return Ok(again("The provider did not sign you in."));
+        return ended(again("The provider did not sign you in.", back));
     };
     let now_ms = state.engine().clock().now_ms();
     let known = match provider.finish(&code, verifier, nonce, now_ms / 1_000).await {
         Ok(known) => known,
-        Err(error) => return Ok(failed(&state, &error)),
+        Err(error) => return ended(failed(&state, &error, back)),
     };
     let user = user(&state, known, now_ms).await?;
     if !user.is_enabled {
-        return Ok(again("You may not come in here any more."));
+        return ended(again("You may not come in here any more.", back));
     }
-    let back = URL_SAFE_NO_PAD.decode(back).ok().and_then(|back| String::from_utf8(back).ok());
-    let mut response = enter_as(&state, &user, back.as_deref(), now_ms).await?;
-    response.headers_mut().extend(cookies.set_sign_in(None).map(|cookie| (header::SET_COOKIE, cookie)));
-    Ok(response)
+    ended(enter_as(&state, &user, back, now_ms).await?)
 }
 
 fn provider(state: &ServerState) -> Result<&Oidc, ApiError> {
@@ -152,9 +157,9 @@ async fn user(state: &ServerState, known: OidcUser, now_ms: u64) -> Result<User,
 }
 
 /// People are told what they can do about it; the rest is for the operator.
-fn failed(state: &ServerState, error: &OidcError) -> Response {
+fn failed(state: &ServerState, error: &OidcError, to: Option<&str>) -> Response {
     match error {
-        OidcError::Refused(why) => told(state, StatusCode::FORBIDDEN, Some(why), None, None),
+        OidcError::Refused(why) => told(state, StatusCode::FORBIDDEN, Some(why), None, to),
         OidcError::Provider { .. } => {
             tracing::warn!(%error, "nobody can be signed in at the identity provider");
             told(
@@ -162,7 +167,7 @@ fn failed(state: &ServerState, error: &OidcError) -> Response {
                 StatusCode::BAD_GATEWAY,
                 Some("The identity provider did not answer as it should. Try again."),
                 None,
-                None,
+                to,
             )
         }
     }
