@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::Value;
 
 use crate::serve::Server;
-use crate::support::Place;
+use crate::support::{Place, wait_for};
 
 /// Where `scripts/install-test-servers` put the provider.
 fn installed() -> Option<PathBuf> {
@@ -337,5 +337,25 @@ fn tabs_of_a_browser_sign_in_each_by_itself() {
         assert_eq!(of_sign_ins(&browser), left);
         assert!(browser.is_signed_in());
     }
+    server.stop();
+}
+
+#[test]
+fn what_the_provider_says_instead_of_signing_in_is_told_and_logged() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    let (_place, server, root) = signing_in(&mut provider, "");
+    provider.tell("{\"scope\": \"openid\"}");
+    let mut browser = Browser::default();
+    let begun = browser.ask("GET", &format!("{root}/login/oidc?return=/%23/inbox"), "");
+    let refused = browser.follow(begun, "none");
+    assert_eq!((refused.status, browser.is_signed_in()), (401, false), "{}", refused.body);
+    assert!(refused.body.contains("The provider did not sign you in (invalid_scope)."), "{}", refused.body);
+    // Who tries again is led to where they wanted to go.
+    assert!(refused.body.contains("value=\"/#/inbox\""), "{}", refused.body);
+    let logged = wait_for("what the provider said", || {
+        server.said().lines().find_map(|line| line.contains("invalid_scope").then(|| line.to_owned()))
+    });
+    assert!(logged.contains("WARN") && logged.contains("requested scope is not allowed"), "{logged}");
     server.stop();
 }

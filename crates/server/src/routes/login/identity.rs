@@ -19,6 +19,8 @@ use crate::state::ServerState;
 
 /// How many names are tried for a user whose own is taken.
 const MAX_NAMES: u32 = 50;
+/// How much of what a provider says of a failure is told, in characters.
+const MAX_SAID_CHARS: usize = 300;
 
 /// What a browser is to be sent to the provider with.
 #[derive(Debug, Deserialize)]
@@ -75,6 +77,7 @@ pub(in crate::routes) struct Back {
     state: Option<String>,
     iss: Option<String>,
     error: Option<String>,
+    error_description: Option<String>,
 }
 
 /// Signs in who comes back.
@@ -102,7 +105,7 @@ pub(in crate::routes) async fn come_back(
         Ok(response)
     };
     let Some(code) = query.code.filter(|_| query.error.is_none()) else {
-        return ended(again("The provider did not sign you in.", back));
+        return ended(again(&not_signed_in(query.error, query.error_description), back));
     };
     let now_ms = state.engine().clock().now_ms();
     let known = match provider.finish(&code, verifier, nonce, now_ms / 1_000).await {
@@ -154,6 +157,20 @@ async fn user(state: &ServerState, known: OidcUser, now_ms: u64) -> Result<User,
         }
     }
     Err(ApiError::invalid(format!("the name `{name}` is taken too often")))
+}
+
+/// What whom the provider sent back with nothing is told; the operator is told what the provider says of it, who may have to mend that.
+fn not_signed_in(error: Option<String>, description: Option<String>) -> String {
+    // Both came by the browser's hands.
+    let line = |text: String| text.chars().filter(|c| !c.is_control()).take(MAX_SAID_CHARS).collect::<String>();
+    let (error, description) = (error.map(line).unwrap_or_default(), description.map(line).unwrap_or_default());
+    tracing::warn!(error, description, "the identity provider sent somebody back without signing them in");
+    let is_word = !error.is_empty() && error.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_word {
+        format!("The provider did not sign you in ({error}).")
+    } else {
+        "The provider did not sign you in.".to_owned()
+    }
 }
 
 /// People are told what they can do about it; the rest is for the operator.
