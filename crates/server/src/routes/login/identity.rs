@@ -138,11 +138,9 @@ async fn user(state: &ServerState, known: OidcUser, now_ms: u64) -> Result<User,
         state.tell_of_revocation();
         return Ok(User { role, ..user });
     }
-    let name: String = known.name.chars().filter(|c| !c.is_control()).take(56).collect();
-    let name = name.trim().trim_start_matches("user_");
-    let name = if name.is_empty() { "somebody" } else { name };
+    let name = called(&known.name);
     for number in 1..=MAX_NAMES {
-        let name = if number == 1 { name.to_owned() } else { format!("{name} {number}") };
+        let name = if number == 1 { name.clone() } else { format!("{name} {number}") };
         let role = role.unwrap_or(Role::Member);
         let user = new_user(&name, role, Some(known.identity.clone()), now_ms).map_err(ApiError::invalid)?;
         match accounts.add_user(user.clone()).await {
@@ -157,6 +155,17 @@ async fn user(state: &ServerState, known: OidcUser, now_ms: u64) -> Result<User,
         }
     }
     Err(ApiError::invalid(format!("the name `{name}` is taken too often")))
+}
+
+/// A name as users here may have it, with room for a number behind it.
+fn called(name: &str) -> String {
+    let name: String = name.chars().filter(|c| !c.is_control()).take(56).collect();
+    let mut left = name.trim();
+    // What ids begin with may stand before itself, and before a space.
+    while let Some(rest) = left.strip_prefix("user_") {
+        left = rest.trim();
+    }
+    if left.is_empty() { "somebody".to_owned() } else { left.to_owned() }
 }
 
 /// What whom the provider sent back with nothing is told; the operator is told what the provider says of it, who may have to mend that.
@@ -186,6 +195,51 @@ fn failed(state: &ServerState, error: &OidcError, to: Option<&str>) -> Response 
                 None,
                 to,
             )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{called, elsewhere};
+    use crate::auth::new_user;
+
+    #[test]
+    fn whatever_somebody_is_called_elsewhere_is_a_name_here() {
+        let long = format!("{} b", "a".repeat(55));
+        let table = [
+            ("anna", "anna"),
+            (" anna\n", "anna"),
+            ("user_ bob", "bob"),
+            ("user_user_bob", "bob"),
+            ("user_ user_bob", "bob"),
+            ("user_", "somebody"),
+            ("user_\u{a0}user_ ", "somebody"),
+            ("\u{0}", "somebody"),
+            (&*long, long.strip_suffix(" b").unwrap()),
+        ];
+        for (name, expected) in table {
+            assert_eq!(called(name), expected, "{name:?}");
+            assert!(new_user(&called(name), turnwright_engine::accounts::Role::Member, None, 0).is_ok(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_browser_signs_in_at_the_name_that_it_is_sent_back_to() {
+        let back = "http://127.0.0.1:8700/tw/login/callback";
+        let table = [
+            ("127.0.0.1:8700", back, None),
+            ("localhost:8700", back, Some("http://127.0.0.1:8700/tw/login")),
+            ("[::1]:8700", back, Some("http://127.0.0.1:8700/tw/login")),
+            ("127.0.0.1:8701", back, Some("http://127.0.0.1:8700/tw/login")),
+            ("TW.example", "https://tw.example:443/login/callback", None),
+            ("tw.example:443", "https://tw.example/login/callback", None),
+            ("tw.example:80", "http://tw.example/login/callback", None),
+            ("tw.example:80", "https://tw.example/login/callback", Some("https://tw.example/login")),
+            ("127.0.0.1:8700", "https://tw.example/login/callback", Some("https://tw.example/login")),
+        ];
+        for (asked, redirect_uri, expected) in table {
+            assert_eq!(elsewhere(asked, redirect_uri), expected, "{asked} {redirect_uri}");
         }
     }
 }
