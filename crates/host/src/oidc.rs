@@ -101,6 +101,14 @@ impl Oidc {
         &self.redirect_uri
     }
 
+    /// Reads what the provider says of itself, as a sign-in does. `now_s` is in seconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// [`OidcError::Provider`].
+    pub async fn check(&self, now_s: u64) -> Result<(), OidcError> {
+        self.learn(now_s).await.map(drop)
+    }
+
     /// Begins to sign a browser in. `now_s` is in seconds since 1970 UTC.
     ///
     /// # Errors

@@ -359,3 +359,36 @@ fn what_the_provider_says_instead_of_signing_in_is_told_and_logged() {
     assert!(logged.contains("WARN") && logged.contains("requested scope is not allowed"), "{logged}");
     server.stop();
 }
+
+#[test]
+fn doctor_reads_what_the_provider_says_of_itself() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    provider.send_back_to("http://127.0.0.1:1");
+    let issuer = format!("http://{}", provider.address);
+    let place = Place::new();
+    let found = |issuer: &str, listen: &str| {
+        let config =
+            format!("[server]\nlisten = \"{listen}\"\n[server.oidc]\nissuer = \"{issuer}\"\nclient_id = \"turnwright\"\n");
+        place.write("turnwright.toml", format!("model = \"practice/practice\"\n{config}"));
+        let ran = place.run(&["doctor", "--json"]);
+        let findings: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let ours = findings.as_array().unwrap().iter().find(|finding| finding["subject"] == "identity provider").unwrap();
+        let told = |key: &str| ours[key].as_str().unwrap().to_owned();
+        (ran.code, told("level"), told("text"))
+    };
+    let ok = (
+        Some(0),
+        "ok".to_owned(),
+        format!("{issuer} is read; it has to send browsers back to http://127.0.0.1:8700/login/callback"),
+    );
+    assert_eq!(found(&issuer, "127.0.0.1:8700"), ok);
+    assert_eq!(found(&issuer, "127.0.0.1:0"), (Some(0), "ok".to_owned(), format!("{issuer} is read")));
+    let other = issuer.replace("127.0.0.1", "localhost");
+    let told = format!("the identity provider {other} calls itself {issuer}; write that as `issuer`");
+    assert_eq!(found(&other, "127.0.0.1:8700"), (Some(1), "problem".to_owned(), told));
+    drop(provider);
+    let (code, level, text) = found(&issuer, "127.0.0.1:8700");
+    assert_eq!((code, level), (Some(1), "problem".to_owned()), "{text}");
+    assert!(text.starts_with(&format!("the identity provider {issuer} does not answer at {issuer}/.well-known/")), "{text}");
+}
