@@ -155,6 +155,10 @@ impl Oidc {
         }
         let mut claims = claims.map_err(|why| self.failed(format!("gave a token that does not count: {why}")))?;
         let subject = text(&claims, "sub").ok_or_else(|| self.failed("gave a token without `sub`"))?;
+        // Core 2 has it of ASCII. What a database cannot store as it is would be somebody else's there.
+        if subject.chars().any(char::is_control) {
+            return Err(self.failed("gave a token with a control character in `sub`"));
+        }
         if let Some(token) = access_token {
             let more = self.more(&mut sign_in, &token).await?;
             if more.as_ref().is_some_and(|more| text(more, "sub").as_ref() != Some(&subject)) {

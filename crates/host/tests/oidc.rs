@@ -26,6 +26,7 @@ struct Doing {
     signing: Option<Ed25519KeyPair>,
     describes_itself: bool,
     takes_codes: bool,
+    subject: &'static str,
     /// How often its description was read.
     reads: usize,
 }
@@ -54,6 +55,7 @@ impl Provider {
             signing: None,
             describes_itself: true,
             takes_codes: true,
+            subject: "7",
             reads: 0,
         }));
         let (known_as, shared) = (issuer.clone(), doing.clone());
@@ -135,8 +137,7 @@ fn said(path: &str, body: &str, issuer: &str, doing: &mut Doing) -> (u16, Value)
     }
     let code = body.split('&').find_map(|field| field.strip_prefix("code=")).unwrap();
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let claims =
-        json!({"iss": issuer, "aud": "turnwright", "sub": "7", "nonce": code, "iat": NOW_S - 10, "exp": NOW_S + 100_000});
+    let claims = json!({"iss": issuer, "aud": "turnwright", "sub": doing.subject, "nonce": code, "iat": NOW_S - 10, "exp": NOW_S + 100_000});
     let signed = format!("{}.{}", part(json!({"alg": "EdDSA", "kid": "one"})), part(claims));
     let signature = doing.signing.as_ref().unwrap_or(&doing.published).sign(signed.as_bytes());
     let token = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature));
@@ -208,5 +209,17 @@ async fn what_a_provider_says_of_itself_is_read_again_each_hour_and_stays_where_
         let url = begun(now_s).await.unwrap();
         assert!(url.starts_with(&to_it), "{url}");
         assert_eq!(provider.reads(), reads, "{now_s}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_signed_in_whose_name_at_the_provider_no_database_can_tell_from_anothers() {
+    let provider = Provider::start();
+    let oidc = provider.oidc();
+    let wrong = format!("the identity provider {} gave a token with a control character in `sub`", provider.issuer);
+    for (subject, expected) in [("a\u{2400}b", Ok("a\u{2400}b".to_owned())), ("a\0b", Err(wrong.clone())), ("a\n", Err(wrong))]
+    {
+        provider.does(|doing| doing.subject = subject);
+        assert_eq!(name(&oidc).await, expected, "{subject:?}");
     }
 }
