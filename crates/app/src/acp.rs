@@ -9,6 +9,7 @@ mod before;
 mod changes;
 mod choices;
 mod in_hand;
+mod input;
 mod prompting;
 mod sessions;
 mod started;

@@ -121,6 +121,7 @@ impl From<StoreError> for EngineError {
             StoreError::Gone { conversation } => Self::NotFound { what: format!("conversation `{conversation}`") },
             StoreError::Exists { conversation } => Self::Exists { id: conversation },
             StoreError::Missing { what } => Self::NotFound { what },
+            StoreError::Closed => Self::ShuttingDown,
             StoreError::Conflict { .. }
             | StoreError::Changed { .. }
             | StoreError::Altered { .. }

@@ -494,6 +494,9 @@ pub enum StoreError {
         /// Why, with the file's name.
         reason: String,
     },
+    /// It was closed, since what used it ends. Nothing was stored.
+    #[error("the store is closed, since what used it ends")]
+    Closed,
 }
 
 impl StoreError {

@@ -288,8 +288,16 @@ async fn a_server_that_is_too_old_is_told_with_what_is_needed() {
     );
 }
 
-/// Three servers that keep three copies, and what is theirs: the ports for each other, and where they store.
-fn three() -> Option<(Vec<NatsServer>, (Vec<Port>, TempDir))> {
+/// Three servers that keep three copies.
+struct Three {
+    servers: Vec<NatsServer>,
+    /// Where they listen for each other.
+    _ports: Vec<Port>,
+    _folder: TempDir,
+}
+
+/// `None` where none is installed.
+fn three() -> Option<Three> {
     let Some(program) = program().unwrap() else {
         println!("skipped: run scripts/install-test-servers");
         return None;
@@ -303,12 +311,13 @@ fn three() -> Option<(Vec<NatsServer>, (Vec<Port>, TempDir))> {
         NatsServer::start(&program, &folder.path().join(&name), Keeps::Messages, &more).unwrap()
     };
     let servers = routes.iter().enumerate().map(start).collect();
-    Some((servers, (ports, folder)))
+    Some(Three { servers, _ports: ports, _folder: folder })
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_too_few_servers_are_left_for_is_told_until_they_are_back() {
-    let Some((mut servers, _theirs)) = three() else { return };
+    let Some(mut three) = three() else { return };
+    let servers = &mut three.servers;
     let joined = async {
         loop {
             let three = Options { replicas: 3, ..options(servers[0].url(), "one") };

@@ -274,5 +274,6 @@ fn store_status(error: &StoreError) -> (StatusCode, &'static str) {
         StoreError::Newer { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_newer"),
         StoreError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_damaged"),
         StoreError::Unusable { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_unusable"),
+        StoreError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
     }
 }

@@ -158,7 +158,7 @@ fn wrong(detail: &str) -> ApiError {
 /// `X-Forwarded-*`. The scheme and the name are what the nearest proxy says, which hands on those of a proxy before it.
 fn usual(headers: &HeaderMap) -> Result<Option<Vec<Said>>, ApiError> {
     let last = |name: &str| -> Result<Option<String>, ApiError> { Ok(list(headers, name)?.pop()) };
-    let is_https = last("x-forwarded-proto")?.as_deref().and_then(scheme);
+    let is_https = last("x-forwarded-proto")?.as_deref().map(is_https).transpose()?;
     let host = last("x-forwarded-host")?.as_deref().map(host).transpose()?;
     let mut clients = list(headers, "x-forwarded-for")?;
     if clients.is_empty() {
@@ -186,7 +186,7 @@ fn standard(headers: &HeaderMap) -> Result<Option<Vec<Said>>, ApiError> {
             }
             match name.as_str() {
                 "for" => hop.address = address(value),
-                "proto" => hop.is_https = scheme(value),
+                "proto" => hop.is_https = Some(is_https(value)?),
                 "host" => hop.host = Some(host(value)?),
                 _ => {}
             }
@@ -207,11 +207,12 @@ fn list(headers: &HeaderMap, name: &str) -> Result<Vec<String>, ApiError> {
     Ok(parts)
 }
 
-fn scheme(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "https" => Some(true),
-        "http" => Some(false),
-        _ => None,
+/// Whether this scheme is one over TLS. Some proxies name that of a WebSocket.
+fn is_https(scheme: &str) -> Result<bool, ApiError> {
+    match scheme.to_ascii_lowercase().as_str() {
+        "https" | "wss" => Ok(true),
+        "http" | "ws" => Ok(false),
+        _ => Err(wrong("the scheme that the proxy tells is neither http nor https")),
     }
 }
 

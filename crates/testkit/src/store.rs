@@ -194,7 +194,7 @@ impl MemoryStore {
     /// As [`MemoryStore::with`], unless the store was closed.
     fn ask<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, StoreError>) -> Result<T, StoreError> {
         if self.is_closed.load(Ordering::Relaxed) {
-            return Err(StoreError::Unusable { reason: "the store is closed".to_owned() });
+            return Err(StoreError::Closed);
         }
         self.with(work)
     }

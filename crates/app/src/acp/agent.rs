@@ -1,5 +1,6 @@
 //! What a client asks of the agent.
 
+use std::io::{BufReader, stdin, stdout};
 use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
@@ -11,13 +12,15 @@ use agent_client_protocol::v1::schema::{
     SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionNotification, SessionResumeCapabilities,
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
-use agent_client_protocol::{Agent, Client, Error, ErrorCode, Stdio};
+use agent_client_protocol::{Agent, ByteStreams, Client, Error, ErrorCode};
+use blocking::Unblock;
 use turnwright_core::{ConversationId, Journal};
 use turnwright_engine::{Engine, EngineError, NewConversation, Place, WatchFrom};
 use turnwright_server::timestamp;
 
 use super::choices::Choices;
 use super::in_hand::{InHand, Prompted};
+use super::input::Input;
 use super::prompting::{Prompting, failed};
 use super::sessions::{Open, Sessions, Telling};
 use super::started::{Started, start_hosts};
@@ -132,7 +135,7 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
             },
             agent_client_protocol::on_receive_notification!(),
         )
-        .connect_to(Stdio::new());
+        .connect_to(ByteStreams::new(Unblock::new(stdout()), Unblock::new(Input::new(BufReader::new(stdin())))));
     let served = tokio::select! {
         served = connection => served,
         () = start_hosts(everywhere, wished) => Ok(()),

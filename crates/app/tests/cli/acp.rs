@@ -9,6 +9,7 @@ use agent_client_protocol::v1::schema::{
     ToolKind,
 };
 use agent_client_protocol::{Agent, Error};
+use serde_json::{Value, json};
 
 use crate::editor::{Answers, Asked, prompt, session, text, with_agent, with_asked, with_client};
 use crate::support::Place;
@@ -196,6 +197,18 @@ async fn a_prompt_is_cancelled_by_what_is_read_right_after_it() {
     })
     .await
     .unwrap();
+}
+
+#[test]
+fn a_line_that_is_no_json_or_no_text_is_answered_and_the_next_one_is_too() {
+    let place = Place::new();
+    let hello = r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":1}}"#;
+    let written = [b"{\"jsonrpc\":\n\xff\xfe{}\n".as_slice(), hello.as_bytes(), b"\n"].concat();
+    let ran = place.run_with(&["acp"], &written);
+    let told: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let seen: Vec<_> = told.iter().map(|message| (&message["id"], &message["error"]["code"])).collect();
+    assert_eq!(seen, [(&Value::Null, &json!(-32700)), (&Value::Null, &json!(-32700)), (&json!(7), &Value::Null)], "{ran:?}");
+    assert!(ran.code == Some(0) && told[2]["result"]["protocolVersion"] == 1, "{ran:?}");
 }
 
 #[tokio::test]

@@ -376,8 +376,52 @@ pub(super) fn compile(at: &'static str, glob: &str) -> Result<GlobMatcher, Wrong
 }
 
 fn matcher(glob: &str) -> Result<GlobMatcher, String> {
-    let built = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
+    let built = GlobBuilder::new(&crossing(glob)).literal_separator(true).backslash_escape(true).build();
     built.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+}
+
+/// Anything, over any number of `/`, in the words of a library whose `**` says that of whole parts of a path alone.
+const ANYTHING: &str = "{*,*/**/*}";
+
+/// The glob with each `**` that is only a piece of a part written so that it crosses `/` too: `a**b` would otherwise be `a*b`, and a
+/// rule that denies would pass over what it names.
+fn crossing(glob: &str) -> String {
+    let mut crossing = String::with_capacity(glob.len());
+    let (mut rest, mut before, mut depth) = (glob, None, 0_usize);
+    while let Some(letter) = rest.chars().next() {
+        let is_of_class = letter == '[';
+        let length = match letter {
+            '\\' => letter.len_utf8() + rest[1..].chars().next().map_or(0, char::len_utf8),
+            // A bracket that comes first in a class is one of its letters.
+            '[' => {
+                let opening = if rest[1..].starts_with(['!', '^']) { 2 } else { 1 };
+                let first = rest[opening..].chars().next().map_or(0, char::len_utf8);
+                rest[opening + first..].find(']').map_or(rest.len(), |end| opening + first + end + 1)
+            }
+            '*' => rest.len() - rest.trim_start_matches('*').len(),
+            _ => letter.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        let is_edge = |edge: Option<char>, of_branch: [char; 2]| match edge {
+            None | Some('/') => true,
+            Some(edge) => depth > 0 && of_branch.contains(&edge),
+        };
+        let is_whole_part = length == 2 && is_edge(before, ['{', ',']) && is_edge(after.chars().next(), ['}', ',']);
+        if letter == '*' && length > 1 && !is_whole_part {
+            crossing.push_str(ANYTHING);
+        } else {
+            crossing.push_str(token);
+        }
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        // What is escaped, or in a class, is no edge.
+        before = Some(if letter == '\\' || is_of_class { ' ' } else { letter });
+        rest = after;
+    }
+    crossing
 }
 
 impl std::fmt::Display for PredicateText {

@@ -176,6 +176,8 @@ impl Engine {
             let record = Idempotent { fingerprint, answer: id.to_string() };
             side.push(SideRecord::Idempotent { key: self.own_key(&key), record });
         }
+        // The entries have their own times: what was made of old ones is new all the same.
+        let at_ms = conversation.updated_at_ms;
         let append = Append { conversation: id, at: Seq::FIRST, entries, at_ms, side };
         let inner = self.inner.clone();
         let store = async move {

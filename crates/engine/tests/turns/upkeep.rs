@@ -1,15 +1,16 @@
 //! What removes old conversations for good.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use turnwright_core::ConversationId;
-use turnwright_engine::StoreError;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_testkit::{ScriptedProvider, ScriptedSource};
+use turnwright_engine::{NewConversation, NewMessage, StoreError};
+use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, text};
 
-use crate::support::{Setup, id, world};
+use crate::support::{Setup, engine_at, id, world};
 
 /// Has one conversation that is old, and cannot overwrite it the first time.
 #[derive(Debug, Default)]
@@ -79,4 +80,23 @@ async fn what_could_not_be_overwritten_is_in_the_next_round_and_then_no_more() {
         assert_eq!(world.engine.remove_old(&upkeep, 1).await.unwrap(), 0);
         assert_eq!(upkeep.erasures.load(Ordering::SeqCst), erasures);
     }
+}
+
+#[tokio::test]
+async fn a_copy_is_as_new_as_it_is_though_what_it_holds_is_old() {
+    let clock = Arc::new(ManualClock::at(1_000));
+    let provider = ScriptedProvider::new([Answer::whole([text("Hello.")])]);
+    let source = Arc::new(ScriptedSource::new("tools", []));
+    let engine = engine_at(Arc::new(MemoryStore::default()), provider, source, Setup::default(), clock.clone());
+    engine.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    let sent = engine.send(&id(), NewMessage::text("go")).await.unwrap();
+    engine.wait(&id(), sent.turn_id).await.unwrap();
+    clock.advance(5_000);
+    let copy = engine.fork(&id(), None, NewConversation::default()).await.unwrap();
+    assert_eq!((copy.created_at_ms, copy.updated_at_ms), (6_000, 6_000));
+    assert_eq!(engine.conversation(&copy.id).await.unwrap(), copy, "it is told as it was made");
+    let listed: Vec<_> = engine.conversations(None, 9).await.unwrap().into_iter().map(|listed| listed.id).collect();
+    assert_eq!(listed, [copy.id.clone(), id()]);
+    let times: Vec<u64> = engine.journal(&copy.id).await.unwrap().entries().iter().map(|stored| stored.at_ms).collect();
+    assert_eq!(times.iter().max(), Some(&1_000), "what was said is as old as it was");
 }

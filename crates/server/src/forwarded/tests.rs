@@ -72,6 +72,11 @@ fn a_trusted_proxy_is_believed_as_far_as_it_vouches_and_others_are_not() {
             Ok(("203.0.113.7".to_owned(), Some(true), Some("tw.example".to_owned()))),
         ),
         (PROXY, &[("forwarded", "for=_hidden;proto=https")], Ok(("unknown".to_owned(), Some(true), None))),
+        // Some proxies name the scheme of a WebSocket.
+        (PROXY, &[("x-forwarded-proto", "WSS")], Ok(("unknown".to_owned(), Some(true), None))),
+        (PROXY, &[("x-forwarded-proto", "gopher, ws")], Ok(("unknown".to_owned(), Some(false), None))),
+        (PROXY, &[("x-forwarded-for", "203.0.113.7"), ("x-forwarded-proto", "gopher")], Err(())),
+        (PROXY, &[("forwarded", "for=203.0.113.7;proto=gopher")], Err(())),
         // Of the two forms one is the client's own.
         (PROXY, &[("forwarded", "for=127.0.0.1"), ("x-forwarded-for", "203.0.113.7")], Err(())),
         (PROXY, &[("forwarded", "for=203.0.113.7"), ("x-forwarded-for", "127.0.0.1, 203.0.113.7")], Err(())),

@@ -79,7 +79,9 @@ pub(crate) async fn conversation_of(
                     return Ok(Some((conversation, turn)));
                 }
                 Ok(None) => {}
-                Err(error @ EngineError::Store(StoreError::Unusable { .. })) => return Err(error.into()),
+                Err(error @ (EngineError::Store(StoreError::Unusable { .. }) | EngineError::ShuttingDown)) => {
+                    return Err(error.into());
+                }
                 // It was deleted meanwhile, or this version cannot read it: then it says nothing.
                 Err(error) => tracing::debug!(%conversation, %error, "not looked at for what it says"),
             }

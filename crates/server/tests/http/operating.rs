@@ -78,6 +78,19 @@ async fn a_server_that_ends_is_not_ready_and_begins_no_turn() {
     let chat = server.post("/api/v1/conversations/c1/chat", json!({"content": "go"})).await;
     assert_eq!(chat.problem(), (503, "shutting_down".to_owned()));
     assert_eq!(chat.header("retry-after"), "1");
+    // Connections may be open yet when the store is closed.
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    server.engine.shutdown().await;
+    for (method, path, body) in [
+        (Method::GET, "/api/v1/conversations", Value::Null),
+        (Method::GET, "/api/v1/conversations/c1/messages", Value::Null),
+        (Method::PATCH, "/api/v1/conversations/c1", json!({"title": "t"})),
+        (Method::DELETE, "/api/v1/conversations/c1", Value::Null),
+    ] {
+        let told = server.send(method.clone(), path, &body, &[]).await;
+        assert_eq!(told.problem(), (503, "shutting_down".to_owned()), "{method} {path}");
+        assert_eq!(told.header("retry-after"), "1", "{method} {path}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

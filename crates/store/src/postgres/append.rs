@@ -117,12 +117,12 @@ impl Appender {
     pub(super) async fn append(&self, append: Encoded) -> Result<(), StoreError> {
         let bytes = append.bytes();
         let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX).saturating_add(ITEM_KIB).min(ROOM_KIB);
-        let room = Arc::clone(&self.room).acquire_many_owned(kib).await.map_err(|_| failure::closed())?;
+        let room = Arc::clone(&self.room).acquire_many_owned(kib).await.map_err(|_| StoreError::Closed)?;
         let (reply, verdict) = oneshot::channel();
         let request = Request { append, bytes, reply, _room: room };
         let queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        queue.and_then(|queue| queue.send(request).ok()).ok_or_else(failure::closed)?;
-        verdict.await.unwrap_or_else(|_| Err(failure::closed()))
+        queue.and_then(|queue| queue.send(request).ok()).ok_or(StoreError::Closed)?;
+        verdict.await.unwrap_or_else(|_| Err(failure::broken_off()))
     }
 
     /// Takes nothing more in and waits for what is in hand.

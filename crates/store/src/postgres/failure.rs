@@ -120,9 +120,9 @@ pub(super) fn is_full(error: &StoreError) -> bool {
     matches!(error, StoreError::Unusable { reason } if reason.contains(&format!("[{}]", SqlState::DISK_FULL.code())))
 }
 
-/// The error of every call after the store was closed.
-pub(super) fn closed() -> StoreError {
-    StoreError::Unusable { reason: "the store is closed; open it again".to_owned() }
+/// The error of a call that a fault of this program ended: what came of it is not known.
+pub(super) fn broken_off() -> StoreError {
+    StoreError::Unusable { reason: "the store broke off, and what came of it is not known; the log says why".to_owned() }
 }
 
 /// What the server said, with its code.

@@ -148,7 +148,7 @@ impl Pool {
         sql: &'static str,
         values: Values<'_>,
     ) -> Result<(Vec<tokio_postgres::Row>, u64), Failed> {
-        let _permit = self.room.acquire().await.map_err(|_| failure::closed())?;
+        let _permit = self.room.acquire().await.map_err(|_| StoreError::Closed)?;
         let kept = self.idle().pop();
         let link = match kept.filter(Link::is_fit) {
             Some(link) => link,
@@ -157,7 +157,7 @@ impl Pool {
         let taken = Taken { pool: self, link: Some(link) };
         match &taken.link {
             Some(link) => link.ask(sql, values).await,
-            None => Err(failure::closed().into()),
+            None => Err(StoreError::Closed.into()),
         }
     }
 

@@ -135,7 +135,7 @@ impl Presence {
     /// Whether something can be stored at this moment, without asking anybody: the last renewal, a write, says so.
     pub(super) fn can_store(&self) -> Result<(), StoreError> {
         if self.ending.is_cancelled() {
-            return Err(failure::closed());
+            return Err(StoreError::Closed);
         }
         if let Some(trouble) = held(&self.standing).trouble.clone().or_else(|| self.pool.full()) {
             return Err(trouble);

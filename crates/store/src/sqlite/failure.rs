@@ -44,7 +44,7 @@ pub(super) fn of_file(path: &Path, doing: &str, error: &std::io::Error) -> Store
     StoreError::Unusable { reason: format!("`{}` cannot be {doing}: {error}", path.display()) }
 }
 
-/// The error of every call after the store was closed.
-pub(super) fn closed() -> StoreError {
-    StoreError::Unusable { reason: "the store is closed; open it again".to_owned() }
+/// The error of a call that a fault of this program ended: what came of it is not known.
+pub(super) fn broken_off() -> StoreError {
+    StoreError::Unusable { reason: "the store broke off, and what came of it is not known; the log says why".to_owned() }
 }

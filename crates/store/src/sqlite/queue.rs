@@ -109,6 +109,11 @@ impl<T> Queue<T> {
         state.items.is_empty() && !state.is_closed
     }
 
+    /// Whether nothing comes any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
     /// Takes everything, waiting for the first item: without end, or for a time.
     pub(super) fn take(&self, wait: Option<Duration>) -> Taken<T> {
         let mut state = self.state();

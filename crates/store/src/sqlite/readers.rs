@@ -39,14 +39,14 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
     {
-        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| failure::closed())?;
+        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let shared = Arc::clone(&self.shared);
         let reading = tokio::task::spawn_blocking(move || {
             let answer = shared.read(read);
             drop(permit);
             answer
         });
-        reading.await.unwrap_or_else(|_| Err(failure::closed()))
+        reading.await.unwrap_or_else(|_| Err(failure::broken_off()))
     }
 
     /// Runs `read`, which looks at a few rows and no more, on this thread: it takes less time than another thread needs to
@@ -58,7 +58,7 @@ impl Readers {
     {
         match self.room.try_acquire() {
             Ok(_permit) => self.shared.read(read),
-            Err(TryAcquireError::Closed) => Err(failure::closed()),
+            Err(TryAcquireError::Closed) => Err(StoreError::Closed),
             Err(TryAcquireError::NoPermits) => self.read(read).await,
         }
     }

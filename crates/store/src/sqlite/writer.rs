@@ -152,13 +152,18 @@ impl Writer {
                 && let Ok(verdict) = Box::pin(tokio::time::timeout_at(until, &mut verdict)).await
             {
                 std::mem::forget(turn);
-                return verdict.unwrap_or_else(|_| Err(failure::closed()));
+                return verdict.unwrap_or_else(|_| self.unanswered());
             }
             drop(turn);
         } else {
-            self.queue.push(request, bytes).await.map_err(|_| failure::closed())?;
+            self.queue.push(request, bytes).await.map_err(|_| StoreError::Closed)?;
         }
-        verdict.await.unwrap_or_else(|_| Err(failure::closed()))
+        verdict.await.unwrap_or_else(|_| self.unanswered())
+    }
+
+    /// What is told of a change that was dropped: one that comes after the end is done by nobody.
+    fn unanswered(&self) -> Verdict {
+        Err(if self.queue.is_closed() { StoreError::Closed } else { failure::broken_off() })
     }
 
     /// Does what was gathered in one transaction on the caller's thread where nobody else is writing, which spares two
@@ -220,10 +225,10 @@ impl Writer {
             let _log = log.lock().unwrap_or_else(PoisonError::into_inner);
             match &mut *work.lock().unwrap_or_else(PoisonError::into_inner) {
                 Some(work) => work.erase(),
-                None => Err(failure::closed()),
+                None => Err(StoreError::Closed),
             }
         });
-        erasing.await.unwrap_or_else(|_| Err(failure::closed()))
+        erasing.await.unwrap_or_else(|_| Err(failure::broken_off()))
     }
 
     /// Rises when another process wrote.
