@@ -279,8 +279,8 @@ impl Host {
 
 /// Whether it can be said before a start by which address the server will be found.
 fn is_known(server: &Server) -> bool {
-    let listen = || server.listen.parse::<SocketAddr>();
-    server.public_url.is_some() || listen().is_ok_and(|listen| listen.port() != 0)
+    let is_one = |listen: SocketAddr| listen.port() != 0 && !listen.ip().is_unspecified();
+    server.public_url.is_some() || (server.trusted_proxies.is_empty() && server.listen.parse().is_ok_and(is_one))
 }
 
 fn of_server(status: &McpStatus) -> Finding {

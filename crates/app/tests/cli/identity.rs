@@ -384,6 +384,7 @@ fn doctor_reads_what_the_provider_says_of_itself() {
     );
     assert_eq!(found(&issuer, "127.0.0.1:8700"), ok);
     assert_eq!(found(&issuer, "127.0.0.1:0"), (Some(0), "ok".to_owned(), format!("{issuer} is read")));
+    assert_eq!(found(&issuer, "0.0.0.0:8700"), (Some(1), "ok".to_owned(), format!("{issuer} is read")));
     let other = issuer.replace("127.0.0.1", "localhost");
     let told = format!("the identity provider {other} calls itself {issuer}; write that as `issuer`");
     assert_eq!(found(&other, "127.0.0.1:8700"), (Some(1), "problem".to_owned(), told));
