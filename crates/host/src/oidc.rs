@@ -68,9 +68,14 @@ pub enum OidcError {
         /// What is the case.
         why: String,
     },
-    /// Who came back is not let in.
-    #[error("{0}")]
-    Refused(String),
+    /// Who came back is in none of the groups that are let in.
+    #[error("you are not in the group that may use this server")]
+    NotInGroup {
+        /// As the provider knows them.
+        identity: Identity,
+        /// Whether they are an admin, where the provider decides that.
+        is_admin: Option<bool>,
+    },
 }
 
 #[derive(Deserialize)]
@@ -168,6 +173,15 @@ impl Oidc {
                 claims.entry(claim).or_insert(value);
             }
         }
+        let has_groups = self.config.admin_group.is_some() || self.config.member_group.is_some();
+        if has_groups && !claims.contains_key(&self.config.groups_claim) {
+            let (claim, known) = (&self.config.groups_claim, claims.keys().cloned().collect::<Vec<_>>().join(", "));
+            tracing::warn!(
+                claim,
+                known,
+                "the identity provider does not say in which groups somebody is; they count as in none"
+            );
+        }
         let identity = Identity { issuer: self.config.issuer.clone(), subject };
         self.user(identity, &claims)
     }
@@ -182,7 +196,7 @@ impl Oidc {
         let is_admin = self.config.admin_group.as_ref().map(is_in);
         let is_member = self.config.member_group.as_ref().is_none_or(is_in) || is_admin == Some(true);
         if !is_member {
-            return Err(OidcError::Refused("you are not in the group that may use this server".to_owned()));
+            return Err(OidcError::NotInGroup { identity, is_admin });
         }
         let name = ["preferred_username", "email", "name"].into_iter().find_map(|claim| text(claims, claim));
         let name = name.unwrap_or_else(|| identity.subject.clone());

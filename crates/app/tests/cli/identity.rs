@@ -393,3 +393,51 @@ fn doctor_reads_what_the_provider_says_of_itself() {
     assert_eq!((code, level), (Some(1), "problem".to_owned()), "{text}");
     assert!(text.starts_with(&format!("the identity provider {issuer} does not answer at {issuer}/.well-known/")), "{text}");
 }
+
+#[test]
+fn who_left_the_group_is_no_admin_any_more_and_signed_in_nowhere() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    let config = |scopes: &str| {
+        format!(
+            "model = \"practice/practice\"\n[server.oidc]\nissuer = \"http://{}\"\nclient_id = \"turnwright\"\n\
+             client_secret = \"a secret/with:odd+characters\"\nscopes = [{scopes}]\nadmin_group = \"tw-admins\"\n\
+             member_group = \"tw\"\n",
+            provider.address
+        )
+    };
+    let (asked, not_asked) = (config("\"openid\", \"profile\", \"groups\""), config("\"openid\", \"profile\""));
+    let place = Place::new();
+    place.write("turnwright.toml", asked);
+    let server = Server::start(&place);
+    let root = server.root();
+    provider.send_back_to(&root);
+    let mut browser = Browser::default();
+    let way_back = browser.up_to_the_way_back(&root, "anna", "/");
+    assert_eq!(browser.ask("GET", &way_back, "").status, 303);
+    assert!(browser.me(&root).body.contains("\"role\":\"admin\""));
+    provider.tell("{\"groups\": {\"anna\": [\"other\"]}}");
+    let mut other = Browser::default();
+    let way_back = other.up_to_the_way_back(&root, "anna", "/");
+    let refused = other.ask("GET", &way_back, "");
+    assert_eq!((refused.status, browser.me(&root).status), (403, 401), "{}", refused.body);
+    assert!(!server.said().contains("in which groups"), "{}", server.said());
+    let users = place.json(&["users", "list", "--json"]);
+    assert_eq!((&users[0]["name"], &users[0]["role"], &users[0]["enabled"]), (&"anna".into(), &"member".into(), &true.into()));
+    let address = server.address().to_owned();
+    server.stop();
+
+    // A provider that was not asked for groups tells of none; the operator is told so.
+    place.write("turnwright.toml", not_asked);
+    let server = Server::start_at(&place, &address);
+    let mut browser = Browser::default();
+    let way_back = browser.up_to_the_way_back(&root, "ben", "/");
+    assert_eq!(browser.ask("GET", &way_back, "").status, 403);
+    let logged = wait_for("what was not said", || {
+        server.said().lines().find_map(|line| line.contains("in which groups").then(|| line.to_owned()))
+    });
+    for word in ["WARN", "groups", "preferred_username"] {
+        assert!(logged.contains(word), "{word}: {logged}");
+    }
+    server.stop();
+}

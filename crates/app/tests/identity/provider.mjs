@@ -1,6 +1,7 @@
 // An OpenID Connect provider that signs in whoever gives a name: node provider.mjs FOLDER. It prints its port, and begins once it is
 // told, on a line of standard input, where it sends browsers back to. Each line after that is JSON that says what is otherwise from
-// there on: `keys` for new ones of the same name, `token` for the path to change codes at, `scope` for what may be asked for.
+// there on: `keys` for new ones of the same name, `token` for the path to change codes at, `scope` for what may be asked for,
+// `groups` for those of users.
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -8,7 +9,7 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const { default: Provider } = await import(pathToFileURL(`${process.argv[2]}/node_modules/oidc-provider/lib/index.js`));
-const groups = { anna: ["tw-admins", "tw"], ben: ["tw"] };
+let groups = { anna: ["tw-admins", "tw"], ben: ["tw"] };
 const account = (id) => ({
   accountId: id,
   claims: () => ({ sub: id, preferred_username: id, groups: groups[id] ?? [] }),
@@ -43,7 +44,8 @@ const begin = () => {
 };
 for await (const line of createInterface({ input: process.stdin })) {
   if (client.redirect_uris) {
-    const { keys, token, scope } = JSON.parse(line);
+    const { keys, token, scope, groups: given } = JSON.parse(line);
+    if (given) groups = given;
     if (keys) jwks = { keys: [key()] };
     if (token) routes = { token };
     if (scope) client.scope = scope;

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, StatusCode, Uri, header};
 use serde::Deserialize;
 use turnwright_engine::StoreError;
-use turnwright_engine::accounts::{Role, User};
+use turnwright_engine::accounts::{CredentialKind, Identity, Role, User};
 use turnwright_host::{Oidc, OidcError, OidcUser};
 
 use super::super::mcp_servers::encoded;
@@ -110,7 +110,12 @@ pub(in crate::routes) async fn come_back(
     let now_ms = state.engine().clock().now_ms();
     let known = match provider.finish(&code, verifier, nonce, now_ms / 1_000).await {
         Ok(known) => known,
-        Err(error) => return ended(failed(&state, &error, back)),
+        Err(error) => {
+            if let OidcError::NotInGroup { identity, is_admin } = &error {
+                put_out(&state, identity, *is_admin).await?;
+            }
+            return ended(failed(&state, &error, back));
+        }
     };
     let user = user(&state, known, now_ms).await?;
     if !user.is_enabled {
@@ -127,11 +132,7 @@ fn provider(state: &ServerState) -> Result<&Oidc, ApiError> {
 /// The user whom the provider knows so: made where they are new, and with the role that the provider gives.
 async fn user(state: &ServerState, known: OidcUser, now_ms: u64) -> Result<User, ApiError> {
     let accounts = state.accounts()?;
-    let role = match known.is_admin {
-        Some(true) => Some(Role::Admin),
-        Some(false) => Some(Role::Member),
-        None => None,
-    };
+    let role = role(known.is_admin);
     if let Some(user) = accounts.user_known_as(&known.identity).await? {
         let Some(role) = role.filter(|role| *role != user.role) else { return Ok(user) };
         accounts.change_role(&user.id, role).await?;
@@ -155,6 +156,28 @@ async fn user(state: &ServerState, known: OidcUser, now_ms: u64) -> Result<User,
         }
     }
     Err(ApiError::invalid(format!("the name `{name}` is taken too often")))
+}
+
+/// Takes from a user who left the group what the provider gave: the role, and the browsers that are signed in.
+async fn put_out(state: &ServerState, identity: &Identity, is_admin: Option<bool>) -> Result<(), ApiError> {
+    let accounts = state.accounts()?;
+    let Some(user) = accounts.user_known_as(identity).await? else { return Ok(()) };
+    if let Some(role) = role(is_admin).filter(|role| *role != user.role) {
+        accounts.change_role(&user.id, role).await?;
+    }
+    for session in accounts.credentials(&user.id).await?.iter().filter(|known| known.kind == CredentialKind::Session) {
+        match accounts.remove_credential(&session.id).await {
+            Ok(()) | Err(StoreError::Missing { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    state.tell_of_revocation();
+    Ok(())
+}
+
+/// The role that a provider gives, where it decides that.
+fn role(is_admin: Option<bool>) -> Option<Role> {
+    is_admin.map(|is_admin| if is_admin { Role::Admin } else { Role::Member })
 }
 
 /// A name as users here may have it, with room for a number behind it.
@@ -185,7 +208,7 @@ fn not_signed_in(error: Option<String>, description: Option<String>) -> String {
 /// People are told what they can do about it; the rest is for the operator.
 fn failed(state: &ServerState, error: &OidcError, to: Option<&str>) -> Response {
     match error {
-        OidcError::Refused(why) => told(state, StatusCode::FORBIDDEN, Some(why), None, to),
+        OidcError::NotInGroup { .. } => told(state, StatusCode::FORBIDDEN, Some(&error.to_string()), None, to),
         OidcError::Provider { .. } => {
             tracing::warn!(%error, "nobody can be signed in at the identity provider");
             told(
