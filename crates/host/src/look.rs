@@ -1,5 +1,6 @@
 //! What a host can say about itself: models, MCP servers, what is not right.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +10,14 @@ use tokio::time::Instant;
 use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
 };
-use turnwright_engine::{ModelInfo, Providers, SourceState, SystemClock};
+use turnwright_engine::{Clock, ModelInfo, Providers, SourceState, SystemClock};
 use turnwright_mcp::{McpError, SignedOut};
 use turnwright_providers::{Probe, SchemaReading};
 
-use crate::Host;
+use crate::config::Server;
 use crate::providers::{endpoint_config, origin};
 use crate::servers::{Entry, McpStatus, status};
+use crate::{Host, Oidc};
 
 /// How long a provider may take to list its models.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
@@ -242,6 +244,7 @@ impl Host {
                 Err(failure) => Finding { subject, level: Level::Problem, text: failure.message },
             });
         }
+        findings.extend(self.identity_provider().await);
         let entries = self.servers.set.entries();
         let enabled = entries.iter().filter_map(|entry| entry.server.as_ref().ok()).filter(|server| server.config().enabled);
         futures_util::future::join_all(enabled.map(|server| server.outcome())).await;
@@ -257,6 +260,27 @@ impl Host {
         findings.push(ok("tools", format!("{} are offered", self.engine.tools().await.len())));
         findings
     }
+
+    /// Whether people could sign in at the identity provider, as far as that can be seen without them.
+    async fn identity_provider(&self) -> Option<Finding> {
+        let server = &self.loaded.config.server;
+        let callback = format!("{}/login/callback", server.address(&server.listen));
+        let oidc = Oidc::new(server.oidc.as_ref()?, callback.clone(), self.loaded.network.clone());
+        let (level, text) = match oidc.check(SystemClock.now_ms() / 1_000).await {
+            Err(error) => (Level::Problem, error.to_string()),
+            Ok(()) if is_known(server) => {
+                (Level::Ok, format!("{} is read; it has to send browsers back to {callback}", oidc.issuer()))
+            }
+            Ok(()) => (Level::Ok, format!("{} is read", oidc.issuer())),
+        };
+        Some(Finding { subject: "identity provider".to_owned(), level, text })
+    }
+}
+
+/// Whether it can be said before a start by which address the server will be found.
+fn is_known(server: &Server) -> bool {
+    let is_one = |listen: SocketAddr| listen.port() != 0 && !listen.ip().is_unspecified();
+    server.public_url.is_some() || (server.trusted_proxies.is_empty() && server.listen.parse().is_ok_and(is_one))
 }
 
 fn of_server(status: &McpStatus) -> Finding {

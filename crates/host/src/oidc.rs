@@ -5,6 +5,7 @@
 //! Not here: cookies, sessions, and what a user may do.
 
 mod fetch;
+mod known;
 mod token;
 
 use base64::Engine as _;
@@ -17,9 +18,10 @@ use turnwright_engine::accounts::{AccountSecret, Identity};
 use turnwright_network::Network;
 
 use crate::config::OidcConfig;
-use fetch::Fetch;
 pub(crate) use fetch::encoded;
-use token::{Expected, Keys};
+use fetch::{Fetch, Unanswered};
+use known::{About, InSignIn, Known};
+use token::{Expected, Unread};
 
 /// An identity provider.
 #[derive(Debug)]
@@ -29,23 +31,6 @@ pub struct Oidc {
     redirect_uri: String,
     fetch: Fetch,
     known: Mutex<Option<Known>>,
-}
-
-/// What the provider says of itself.
-#[derive(Debug, Clone)]
-struct Known {
-    about: About,
-    keys: Keys,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct About {
-    issuer: String,
-    authorization_endpoint: String,
-    token_endpoint: String,
-    jwks_uri: String,
-    userinfo_endpoint: Option<String>,
-    token_endpoint_auth_methods_supported: Option<Vec<String>>,
 }
 
 /// A browser that was sent away.
@@ -83,9 +68,20 @@ pub enum OidcError {
         /// What is the case.
         why: String,
     },
-    /// Who came back is not let in.
-    #[error("{0}")]
-    Refused(String),
+    /// Who came back is in none of the groups that are let in.
+    #[error("you are not in the group that may use this server")]
+    NotInGroup {
+        /// As the provider knows them.
+        identity: Identity,
+        /// Whether they are an admin, where the provider decides that.
+        is_admin: Option<bool>,
+    },
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    id_token: Option<String>,
+    access_token: Option<String>,
 }
 
 impl Oidc {
@@ -105,12 +101,25 @@ impl Oidc {
         &self.config.issuer
     }
 
-    /// Begins to sign a browser in.
+    /// Where it sends browsers back to.
+    pub fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    /// Reads what the provider says of itself, as a sign-in does. `now_s` is in seconds since 1970 UTC.
     ///
     /// # Errors
     /// [`OidcError::Provider`].
-    pub async fn begin(&self) -> Result<OidcBegun, OidcError> {
-        let about = self.known().await?.about;
+    pub async fn check(&self, now_s: u64) -> Result<(), OidcError> {
+        self.learn(now_s).await.map(drop)
+    }
+
+    /// Begins to sign a browser in. `now_s` is in seconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// [`OidcError::Provider`].
+    pub async fn begin(&self, now_s: u64) -> Result<OidcBegun, OidcError> {
+        let about = self.known(now_s).await?.about;
         let random = || AccountSecret::new("").map(|secret| secret.expose().to_owned());
         let random = || random().ok_or_else(|| self.failed("cannot be asked: the system has no random numbers"));
         let (state, nonce, verifier) = (random()?, random()?, random()?);
@@ -136,26 +145,44 @@ impl Oidc {
     /// # Errors
     /// [`OidcError`].
     pub async fn finish(&self, code: &str, verifier: &str, nonce: &str, now_s: u64) -> Result<OidcUser, OidcError> {
-        let known = self.known().await?;
-        let (id_token, access_token) = self.exchange(&known.about, code, verifier).await?;
-        let expected = Expected { issuer: &known.about.issuer, client_id: &self.config.client_id, nonce, now_s };
-        let read = match token::read(&id_token, &known.keys, &expected) {
-            // The provider may have new keys.
-            Err(token::Unread::NoKey) => token::read(&id_token, &self.learn().await?.keys, &expected),
-            read => read,
+        let mut sign_in = InSignIn::begin(self, now_s).await?;
+        let (id_token, access_token) = self.tokens(&mut sign_in, code, verifier).await?;
+        let read = |known: &Known| {
+            let expected = Expected { issuer: &known.about.issuer, client_id: &self.config.client_id, nonce, now_s };
+            token::read(&id_token, &known.keys, &expected)
         };
-        let mut claims = read.map_err(|why| self.failed(&format!("gave a token that does not count: {why}")))?;
+        let mut claims = read(sign_in.known());
+        // The provider may have new keys, by whatever name.
+        if let Err(Unread::NoKey | Unread::NotSigned) = claims
+            && sign_in.ask_again().await
+        {
+            claims = read(sign_in.known());
+        }
+        let mut claims = claims.map_err(|why| self.failed(format!("gave a token that does not count: {why}")))?;
         let subject = text(&claims, "sub").ok_or_else(|| self.failed("gave a token without `sub`"))?;
-        if let (Some(endpoint), Some(token)) = (&known.about.userinfo_endpoint, access_token) {
-            let more: Map<String, Value> = self.fetch.get(endpoint, Some(&token)).await.map_err(|why| self.failed(&why))?;
-            if text(&more, "sub").as_ref() != Some(&subject) {
+        // Core 2 has it of ASCII. What a database cannot store as it is would be somebody else's there.
+        if subject.chars().any(char::is_control) {
+            return Err(self.failed("gave a token with a control character in `sub`"));
+        }
+        if let Some(token) = access_token {
+            let more = self.more(&mut sign_in, &token).await?;
+            if more.as_ref().is_some_and(|more| text(more, "sub").as_ref() != Some(&subject)) {
                 return Err(self.failed("tells of somebody else than its token does"));
             }
-            for (claim, value) in more {
+            for (claim, value) in more.into_iter().flatten() {
                 claims.entry(claim).or_insert(value);
             }
         }
-        let identity = Identity { issuer: known.about.issuer, subject };
+        let has_groups = self.config.admin_group.is_some() || self.config.member_group.is_some();
+        if has_groups && !claims.contains_key(&self.config.groups_claim) {
+            let (claim, known) = (&self.config.groups_claim, claims.keys().cloned().collect::<Vec<_>>().join(", "));
+            tracing::warn!(
+                claim,
+                known,
+                "the identity provider does not say in which groups somebody is; they count as in none"
+            );
+        }
+        let identity = Identity { issuer: self.config.issuer.clone(), subject };
         self.user(identity, &claims)
     }
 
@@ -169,20 +196,51 @@ impl Oidc {
         let is_admin = self.config.admin_group.as_ref().map(is_in);
         let is_member = self.config.member_group.as_ref().is_none_or(is_in) || is_admin == Some(true);
         if !is_member {
-            return Err(OidcError::Refused("you are not in the group that may use this server".to_owned()));
+            return Err(OidcError::NotInGroup { identity, is_admin });
         }
         let name = ["preferred_username", "email", "name"].into_iter().find_map(|claim| text(claims, claim));
         let name = name.unwrap_or_else(|| identity.subject.clone());
         Ok(OidcUser { identity, name, is_admin })
     }
 
-    /// Changes the code for tokens.
-    async fn exchange(&self, about: &About, code: &str, verifier: &str) -> Result<(String, Option<String>), OidcError> {
-        #[derive(Deserialize)]
-        struct Tokens {
-            id_token: Option<String>,
-            access_token: Option<String>,
+    /// What the code is good for: an ID token, and one to ask for more with.
+    async fn tokens(
+        &self,
+        sign_in: &mut InSignIn<'_>,
+        code: &str,
+        verifier: &str,
+    ) -> Result<(String, Option<String>), OidcError> {
+        let asked = sign_in.known().about.token_endpoint.clone();
+        let mut tokens = self.exchange(&sign_in.known().about, code, verifier).await;
+        if let Err(Unanswered { is_refusal: false, .. }) = tokens
+            && sign_in.ask_again().await
+            && sign_in.known().about.token_endpoint != asked
+        {
+            tokens = self.exchange(&sign_in.known().about, code, verifier).await;
         }
+        let Tokens { id_token, access_token } = tokens.map_err(|why| self.failed(why))?;
+        let id_token = id_token.ok_or_else(|| self.failed("gave no ID token; is `openid` among the scopes?"))?;
+        Ok((id_token, access_token))
+    }
+
+    /// What the provider says of a user besides their token, where it says more.
+    async fn more(&self, sign_in: &mut InSignIn<'_>, token: &str) -> Result<Option<Map<String, Value>>, OidcError> {
+        let Some(asked) = sign_in.known().about.userinfo_endpoint.clone() else { return Ok(None) };
+        let mut more = self.fetch.get(&asked, Some(token)).await;
+        if let Err(Unanswered { is_refusal: false, .. }) = more
+            && sign_in.ask_again().await
+        {
+            match &sign_in.known().about.userinfo_endpoint {
+                None => return Ok(None),
+                Some(moved) if *moved != asked => more = self.fetch.get(moved, Some(token)).await,
+                Some(_) => {}
+            }
+        }
+        more.map(Some).map_err(|why| self.failed(why))
+    }
+
+    /// Changes the code for tokens.
+    async fn exchange(&self, about: &About, code: &str, verifier: &str) -> Result<Tokens, Unanswered> {
         let mut fields = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -206,42 +264,11 @@ impl Oidc {
                 None
             }
         };
-        let tokens: Tokens = self
-            .fetch
-            .post(&about.token_endpoint, &fetch::form(&fields), basic.as_deref())
-            .await
-            .map_err(|why| self.failed(&why))?;
-        let id_token = tokens.id_token.ok_or_else(|| self.failed("gave no ID token; is `openid` among the scopes?"))?;
-        Ok((id_token, tokens.access_token))
+        self.fetch.post(&about.token_endpoint, &fetch::form(&fields), basic.as_deref()).await
     }
 
-    async fn known(&self) -> Result<Known, OidcError> {
-        if let Some(known) = &*self.known.lock().await {
-            return Ok(known.clone());
-        }
-        self.learn().await
-    }
-
-    /// Asks the provider about itself.
-    async fn learn(&self) -> Result<Known, OidcError> {
-        let address = format!("{}/.well-known/openid-configuration", self.config.issuer.trim_end_matches('/'));
-        let about: About = self.fetch.get(&address, None).await.map_err(|why| self.failed(&why))?;
-        if about.issuer != self.config.issuer {
-            return Err(self.failed(&format!("calls itself {}; write that as `issuer`", about.issuer)));
-        }
-        let is_secret = |address: &String| self.config.issuer.starts_with("http://") || address.starts_with("https://");
-        let all = [&about.authorization_endpoint, &about.token_endpoint, &about.jwks_uri];
-        if let Some(open) = all.into_iter().chain(&about.userinfo_endpoint).find(|address| !is_secret(address)) {
-            return Err(self.failed(&format!("names an address that is not https: {open}")));
-        }
-        let keys: Keys = self.fetch.get(&about.jwks_uri, None).await.map_err(|why| self.failed(&why))?;
-        let known = Known { about, keys };
-        *self.known.lock().await = Some(known.clone());
-        Ok(known)
-    }
-
-    fn failed(&self, why: &str) -> OidcError {
-        OidcError::Provider { issuer: self.config.issuer.clone(), why: why.to_owned() }
+    fn failed(&self, why: impl Into<String>) -> OidcError {
+        OidcError::Provider { issuer: self.config.issuer.clone(), why: why.into() }
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn said_once(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// The host that a request names.
-fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, ApiError> {
+pub(crate) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, ApiError> {
     match (uri.authority(), headers.get(header::HOST)) {
         (Some(authority), _) => Ok(authority.as_str()),
         (None, Some(host)) => Ok(host.to_str().unwrap_or("(not text)")),

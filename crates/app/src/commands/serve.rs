@@ -86,16 +86,41 @@ fn sign_in(server: &config::Server, addresses: &[SocketAddr]) -> Result<(Auth, O
     Ok((auth, outside))
 }
 
+/// Refuses an identity provider that would not know to which address it sends browsers back.
+fn sent_back(server: &config::Server, addresses: &[SocketAddr]) -> Result<(), Failure> {
+    if server.oidc.is_none() || server.public_url.is_some() {
+        return Ok(());
+    }
+    let (why, port) = match addresses.iter().find(|address| address.ip().is_unspecified()) {
+        Some(address) => (format!("{address} stands for all addresses of this machine"), address.port()),
+        None if server.trusted_proxies.is_empty() => return Ok(()),
+        None => {
+            let why = "by which address browsers reach `server.trusted_proxies` the proxies alone know";
+            (why.to_owned(), addresses.first().map_or(0, SocketAddr::port))
+        }
+    };
+    let text = format!("[server.oidc] needs `server.public_url`, the address to which the provider sends browsers back: {why}");
+    let hint = format!(
+        "write `public_url` below `[server]`: the address by which browsers know the server, or `http://localhost:{port}` where all \
+         of them are at this machine"
+    );
+    Err(Failure::usage(text).hint(hint))
+}
+
 /// Looks whether a server with this configuration would listen where it says.
 pub(super) fn check_listening(loaded: &Loaded) -> Result<(), Failure> {
     let server = &loaded.config.server;
     // A name may be known only where the server will run.
     let Ok(addresses) = server.listen.to_socket_addrs() else { return Ok(()) };
-    let told = |Failure { exit, text, hint }| {
-        let text = loaded.problem(&["server", "listen"], text).to_string();
-        Failure { exit, text, hint }
+    let addresses: Vec<SocketAddr> = addresses.collect();
+    let told_at = |key: &'static str| {
+        move |Failure { exit, text, hint }| {
+            let text = loaded.problem(&["server", key], text).to_string();
+            Failure { exit, text, hint }
+        }
     };
-    sign_in(server, &addresses.collect::<Vec<_>>()).map(drop).map_err(told)
+    sign_in(server, &addresses).map(drop).map_err(told_at("listen"))?;
+    sent_back(server, &addresses).map_err(told_at("oidc"))
 }
 
 async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
@@ -105,6 +130,7 @@ async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
         Err(error) => return Err(Failure::usage(format!("`{listen}` is not an address to listen at: {error}"))),
     };
     let (auth, outside) = sign_in(server, &addresses)?;
+    sent_back(server, &addresses)?;
     let is_https = server.tls.is_some() || server.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
     if let Some(address) = outside.filter(|_| !is_https) {
         say(&format!(

@@ -101,6 +101,40 @@ fn what_is_looked_at_before_a_start_refuses_an_address_for_all_without_signing_i
 }
 
 #[test]
+fn an_identity_provider_needs_the_address_to_send_browsers_back_to() {
+    let place = Place::new();
+    let oidc = "[server.oidc]\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"turnwright\"\n";
+    let written =
+        |server: &str| place.write("turnwright.toml", format!("model = \"practice/practice\"\n[server]\n{server}\n{oidc}"));
+    let needs = "[server.oidc] needs `server.public_url`, the address to which the provider sends browsers back: ";
+    for (server, why) in [
+        ("listen = \"0.0.0.0:0\"", "0.0.0.0:0 stands for all addresses of this machine"),
+        ("listen = \"[::]:0\"", "[::]:0 stands for all addresses of this machine"),
+        (
+            "listen = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.1\"]",
+            "by which address browsers reach `server.trusted_proxies` the proxies alone know",
+        ),
+    ] {
+        written(server);
+        let told = format!("{needs}{why}");
+        let line = server.lines().count() + 3;
+        let checked = place.run(&["config", "check"]);
+        assert_eq!(checked.code, Some(2), "{checked:?}");
+        assert!(checked.stderr.starts_with(&format!("error: turnwright.toml:{line}: {told}\nhint: ")), "{checked:?}");
+        let looked = place.run(&["doctor"]);
+        assert!(looked.code == Some(1) && looked.stdout.contains(&told), "{looked:?}");
+        let served = place.run(&["serve"]);
+        assert!(served.code == Some(2) && served.stderr.contains(&format!("error: {told}\nhint: ")), "{served:?}");
+        written(&format!("{server}\npublic_url = \"http://localhost:8700\""));
+        assert_eq!(place.run(&["config", "check"]).code, Some(0), "{server}");
+    }
+    for server in ["listen = \"127.0.0.1:0\"", "listen = \"10.1.2.3:8700\""] {
+        written(server);
+        assert_eq!(place.run(&["config", "check"]).code, Some(0), "{server}");
+    }
+}
+
+#[test]
 fn the_first_admin_is_let_in_by_the_link_that_the_start_prints() {
     let place = Place::with("[server]\nauth = \"tokens\"\n");
     let server = Server::start(&place);

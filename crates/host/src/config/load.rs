@@ -233,7 +233,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     let meaning = Meaning { config: &config, root: &root };
     let endpoints = meaning.endpoints(environment, &mut problems);
     meaning.providers(&mut problems);
-    meaning.server(&mut problems);
+    meaning.server(&mut problems, &mut warnings);
     meaning.apps(&mut problems);
     meaning.notify(&mut problems);
     meaning.nats(&mut problems);

@@ -1,5 +1,6 @@
 //! What the schema cannot say: keys that need or exclude one another, and names that must lead somewhere.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use indexmap::IndexMap;
@@ -62,14 +63,14 @@ impl Meaning<'_> {
     }
 
     /// What is said of the server's address goes together.
-    pub(crate) fn server(self, problems: &mut Vec<Problem>) {
+    pub(crate) fn server(self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
         let server = &self.config.server;
         if server.auth == Some(Auth::Local) && server.oidc.is_some() {
             let text = "`server.auth` is \"local\", where nobody signs in, and [server.oidc] says at whom; it must be \"tokens\" or left \
                         out beside that, or [server.oidc] left out";
             problems.push(Problem::new(place_of(self.root, ["server", "auth"]), text));
         }
-        self.identity_provider(problems);
+        self.identity_provider(problems, warnings);
         let wrong = server.public_url.as_deref().and_then(|url| {
             let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -103,8 +104,8 @@ impl Meaning<'_> {
         problems.push(Problem::new(place_of(self.root, ["server", "public_url"]), text));
     }
 
-    /// What the identity provider is asked for has a name.
-    fn identity_provider(self, problems: &mut Vec<Problem>) {
+    /// What the identity provider is asked for has a name, and is asked in secret.
+    fn identity_provider(self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
         let Some(oidc) = &self.config.server.oidc else { return };
         let is_empty = |name: &Option<String>| name.as_deref().is_some_and(|name| name.trim().is_empty());
         let of_group = "the name of a group, or left out";
@@ -118,6 +119,25 @@ impl Meaning<'_> {
             let keys = ["server", "oidc", key];
             let text = format!("`{}` is empty; it must be {right}", KeyPath::of(keys));
             problems.push(Problem::new(place_of(self.root, keys), text));
+        }
+        // They are sent with a space between them.
+        if !oidc.scopes.iter().flat_map(|scopes| scopes.split(' ')).any(|scope| scope == "openid") {
+            let keys = ["server", "oidc", "scopes"];
+            let text = format!(
+                "`{}` is without \"openid\", and so no provider says who signed in; it must be there",
+                KeyPath::of(keys)
+            );
+            problems.push(Problem::new(place_of(self.root, keys), text));
+        }
+        if is_open(&oidc.issuer) {
+            let keys = ["server", "oidc", "issuer"];
+            let text = format!(
+                "`{}` is `{}`: by http:// all on the way there see the client's secret, and can sign in as anybody; it should begin \
+                 with https://",
+                KeyPath::of(keys),
+                oidc.issuer
+            );
+            warnings.push(Problem::new(place_of(self.root, keys), text));
         }
     }
 
@@ -496,6 +516,18 @@ impl Meaning<'_> {
 /// Whether the models of a provider are this one alone.
 fn is_all(models: &[String], model: &ModelRef) -> bool {
     matches!(models, [only] if only == model.model())
+}
+
+/// Whether others see what is sent to this address: it is of another machine, and not over TLS.
+fn is_open(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next(),
+        None => authority.split(':').next(),
+    };
+    let host = host.unwrap_or_default();
+    !host.eq_ignore_ascii_case("localhost") && !host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// An origin as browsers write it.

@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 const MAX_SKEW_S: u64 = 120;
 
 /// A provider's keys (RFC 7517).
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Keys {
     keys: Vec<Key>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Key {
     kty: String,
     kid: Option<String>,
@@ -45,6 +45,8 @@ pub(super) struct Expected<'a> {
 pub(super) enum Unread {
     /// None of the keys is the one that it names.
     NoKey,
+    /// None of the keys that it may name made its signature.
+    NotSigned,
     /// What is the case.
     Wrong(&'static str),
 }
@@ -53,6 +55,7 @@ impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoKey => "its key is not among the provider's",
+            Self::NotSigned => "its signature is wrong",
             Self::Wrong(why) => why,
         })
     }
@@ -86,7 +89,7 @@ pub(super) fn read(token: &str, keys: &Keys, expected: &Expected<'_>) -> Result<
         return Err(Unread::NoKey);
     }
     if !is_signed {
-        return Err(Unread::Wrong("its signature is wrong"));
+        return Err(Unread::NotSigned);
     }
     let claims: Map<String, Value> =
         serde_json::from_slice(&decoded(body)?).map_err(|_| Unread::Wrong("its claims are not understood"))?;

@@ -322,6 +322,28 @@ fn nobody_is_sent_to_an_identity_provider_where_nobody_signs_in() {
 }
 
 #[test]
+fn an_identity_provider_is_asked_who_somebody_is_and_over_tls() {
+    let oidc = |issuer: &str, scopes: &str| format!("[server.oidc]\nissuer = \"{issuer}\"\nclient_id = \"t\"\n{scopes}\n");
+    for scopes in ["[]", "[\"profile\"]", "[\"openid_more\", \"OpenID\"]"] {
+        says(
+            &oidc("https://id.test", &format!("scopes = {scopes}")),
+            &[
+                "turnwright.toml:4: `server.oidc.scopes` is without \"openid\", and so no provider says who signed in; it must be there",
+            ],
+        );
+    }
+    let warnings = |issuer: &str, scopes: &str| {
+        load_text(&oidc(issuer, scopes)).unwrap().warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let open = "turnwright.toml:2: `server.oidc.issuer` is `http://id.test/x`: by http:// all on the way there see the client's secret, and can sign in as anybody; it should begin with https://";
+    assert_eq!(warnings("http://id.test/x", ""), [open]);
+    assert_eq!(warnings("http://localhost.id.test", "").len(), 1);
+    for issuer in ["https://id.test", "http://LOCALHOST:8080/realms/x", "http://127.0.0.2", "http://[::1]:8080"] {
+        assert_eq!(warnings(issuer, "scopes = [\"profile openid\"]"), Vec::<String>::new(), "{issuer}");
+    }
+}
+
+#[test]
 fn a_command_may_take_the_time_that_it_is_given() {
     let above = |given: u64, longest: u64| {
         format!(

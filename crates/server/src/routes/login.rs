@@ -180,6 +180,8 @@ pub(super) fn told(
     let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     let alert = why.map(|why| format!("<p role=\"alert\">{}</p>", escaped(why))).unwrap_or_default();
     let back = escaped(&back(state.site(), to));
+    // The page is shown at deeper addresses too.
+    let path = escaped(&state.site().path);
     let fields = match code {
         Some(code) => format!("<input type=\"hidden\" name=\"code\" value=\"{code}\"><button>Sign in here</button>"),
         None => "<label>Token<input type=\"password\" name=\"token\" autocomplete=\"current-password\" required autofocus \
@@ -188,13 +190,14 @@ pub(super) fn told(
     };
     let elsewhere = match state.identity() {
         Some(provider) => format!(
-            "<form method=\"get\" action=\"login/oidc\"><input type=\"hidden\" name=\"return\" value=\"{back}\">\
+            "<form method=\"get\" action=\"{path}/login/oidc\"><input type=\"hidden\" name=\"return\" value=\"{back}\">\
              <button>Continue with {}</button></form>",
             escaped(provider.name())
         ),
         None => String::new(),
     };
     let html = include_str!("login.html")
+        .replace("<!--path-->", &path)
         .replace("<!--alert-->", &alert)
         .replace("<!--fields-->", &fields)
         .replace("<!--return-->", &back)

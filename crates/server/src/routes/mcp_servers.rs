@@ -328,10 +328,10 @@ fn warnings(config: &Map<String, Value>) -> Vec<String> {
     McpServers::literal_secrets(config).into_iter().map(warn).collect()
 }
 
-/// A name as a part of a path.
-fn encoded(name: &str) -> String {
+/// A text as a part of a path or a query.
+pub(super) fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 fn told(status: McpStatus) -> api::McpServer {
