@@ -14,6 +14,7 @@ mod migrate;
 mod named;
 mod open;
 mod options;
+mod origin;
 mod part;
 mod queue;
 mod rates;
@@ -38,7 +39,8 @@ use turnwright_engine::{Append, Balance, Chosen, ConversationRecord, Idempotent,
 
 pub use options::{Durability, SqliteOptions};
 
-use drivers::Drivers;
+use drivers::{Drivers, Opened};
+use named::{Damage, Named};
 use readers::Readers;
 use write::{EncodedAppend, Write};
 use writer::Writer;
@@ -65,21 +67,26 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`StoreError::Newer`], where a newer version has migrated it. [`StoreError::Damaged`], where SQLite finds it
-    /// corrupt. [`StoreError::Unusable`], where it is not ours, not a database, not writable, or its folder is missing. No
+    /// corrupt. [`StoreError::Unusable`], where it is not ours, not a database, not writable, or its folder is missing, and where the
+    /// log beside it is of another database. No
     /// file is changed then.
     pub fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
         let places = open::Places::prepare(options)?;
+        origin::check(&places)?;
         let file = places.database;
         let may_wait = Arc::new(AtomicBool::new(true));
         let connection = open::for_writing(&file, options, &may_wait).map_err(|error| failure::of(&file, &error))?;
         migrate::migrate(&connection, &file, options)?;
         // Reads the schema, so that a database that lost its tables is found now and not by the first message.
         drop(connection.prepare_cached(statements::INSERT_ENTRY).map_err(|error| failure::of(&file, &error))?);
-        let drivers = Drivers::enter(places.locks)?;
-        let readers = Readers::new(file.clone(), options.lock_wait);
+        let mark = origin::Mark::of(&connection, &file).map_err(|error| failure::of(&file, &error))?;
+        let drivers = Drivers::enter(places.locks, Some(Opened { file: file.clone(), mark: mark.clone() }))?;
+        let damage = Arc::new(Damage::default());
+        let readers = Readers::new(file.clone(), options.lock_wait, Arc::clone(&damage));
+        let named = Named::of(&file, mark, damage);
         // Where a commit waits for the disk, nobody's task should.
         let writes_here = options.durability == Durability::Process;
-        let writer = Writer::start(connection, file, may_wait, writes_here)?;
+        let writer = Writer::start(connection, file, named, may_wait, writes_here)?;
         Ok(Self { readers, writer, drivers, stored_at: Mutex::default() })
     }
 }

@@ -192,6 +192,7 @@ const BEFORE_USERS: &str = "
     DROP TABLE said;
     DROP TABLE said_until;
     DROP TABLE artifact;
+    DROP TABLE origin;
     DROP TABLE artifact_piece;
     DROP TABLE artifact_use;
     DROP TABLE user;
@@ -254,7 +255,7 @@ fn killed_first_version(folder: &Path) -> PathBuf {
 async fn a_database_of_the_first_version_is_brought_up_with_what_its_log_alone_holds_and_so_is_its_copy() {
     let folder = tempfile::tempdir().unwrap();
     let file = killed_first_version(folder.path());
-    let copy = folder.path().join("killed.db.before-v8");
+    let copy = folder.path().join("killed.db.before-v9");
     // An earlier attempt got as far as this.
     std::fs::write(&copy, "the copy of last year").unwrap();
 
@@ -327,7 +328,7 @@ async fn a_database_of_a_newer_version_is_left_as_it_is() {
 
     assert!(matches!(error, StoreError::Newer { .. }));
     let expected = format!(
-        "the database `{}` (schema 1000, this build reads up to 8) was written by a newer version of turnwright; \
+        "the database `{}` (schema 1000, this build reads up to 9) was written by a newer version of turnwright; \
          use that version or newer",
         file.display()
     );
@@ -528,7 +529,7 @@ async fn a_store_says_that_it_cannot_store_while_somebody_holds_its_file() {
     // Nothing was changed by it.
     store.append(append("a", 2, "there")).await.unwrap();
     let version = holder.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!(version, 8);
+    assert_eq!(version, 9);
     store.close().await;
     assert!(store.can_store().await.is_err());
 }

@@ -6,6 +6,7 @@ use turnwright_engine::{EngineError, Reply, WaitingQuestion};
 
 use crate::carry::{Asked, Person};
 use crate::clean::clean_line;
+use crate::editor::Wanted;
 use crate::follow::Interrupts;
 use crate::look::{Look, Paint};
 use crate::screen::Screen;
@@ -172,7 +173,7 @@ async fn given(
 
 async fn choose(person: &mut Person<'_, impl Screen, impl Interrupts>, prompt: &str) -> Result<Wish, Asked> {
     loop {
-        let line = person.types(prompt, "").await?;
+        let line = person.types(prompt, Wanted::Decision).await?;
         if let Some(wish) = wish(&line) {
             return Ok(wish);
         }
@@ -190,7 +191,7 @@ async fn value(
         person.teller.say(&format!("  {}", clean_line(description))).await;
     }
     loop {
-        let line = person.types(&prompt, "").await?;
+        let line = person.types(&prompt, Wanted::Detail).await?;
         if let Some(wish) = line.trim().strip_prefix('/').and_then(wish) {
             return Ok(Err(wish));
         }

@@ -98,8 +98,17 @@ pub(crate) fn choices(reason: QuestionReason) -> &'static str {
     }
 }
 
-/// All that is known about the question.
-pub(crate) fn why(call: &WaitingCall, tool: Option<&ToolDefinition>) -> String {
+/// A decision that lets it go on, as `turnwright approvals decide` takes it.
+pub fn suggested(reason: QuestionReason) -> &'static str {
+    match reason {
+        QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop => "allow",
+        QuestionReason::UnknownOutcome => "run_again",
+        QuestionReason::ClientTool => "deny",
+    }
+}
+
+/// All that is known about the question; `flags` follow the command that decides it.
+pub(crate) fn why(call: &WaitingCall, tool: Option<&ToolDefinition>, flags: &str) -> String {
     let mut lines = vec![match call.reason {
         QuestionReason::Approval => "A person is asked before this runs.".to_owned(),
         QuestionReason::UnknownOutcome => {
@@ -122,8 +131,10 @@ pub(crate) fn why(call: &WaitingCall, tool: Option<&ToolDefinition>) -> String {
         );
     }
     lines.push(format!("all arguments:\n{}", arguments(&call.arguments, usize::MAX)));
-    let (id, asked, conversation) = (call.call, call.approval, &call.conversation);
-    lines.push(format!("elsewhere: turnwright approvals decide {id} --approval {asked} --conversation {conversation}"));
+    let (id, asked, conversation, choice) = (call.call, call.approval, &call.conversation, suggested(call.reason));
+    let elsewhere =
+        format!("turnwright approvals decide {id} {choice} --approval {asked} --conversation {conversation}{flags}");
+    lines.push(format!("elsewhere: {elsewhere}"));
     lines.join("\n")
 }
 

@@ -9,7 +9,7 @@ use crate::Renderer;
 use crate::answer::answer;
 use crate::approval::{Reply, choices, parse_reply, question, why};
 use crate::clean::clean_line;
-use crate::editor::{History, Line, LineEditor};
+use crate::editor::{Line, LineEditor, Wanted};
 use crate::follow::{Follow, Interrupt, Interrupts, Settled, Stop};
 use crate::screen::{Screen, Teller};
 use crate::session::Told;
@@ -117,9 +117,9 @@ pub(crate) struct Person<'a, S, I> {
 
 impl<S: Screen, I: Interrupts> Person<'_, S, I> {
     /// What they type; `Err` where they do not go on with this.
-    pub(crate) async fn types(&mut self, prompt: &str, initial: &str) -> Result<String, Asked> {
+    pub(crate) async fn types(&mut self, prompt: &str, wanted: Wanted) -> Result<String, Asked> {
         let line = tokio::select! {
-            line = self.editor.read(prompt, initial, History::NotKept) => line,
+            line = self.editor.read(prompt, "", wanted) => line,
             // Ctrl-C is a key here: a signal comes from elsewhere, and the line that is read cannot be taken up again.
             _ = self.interrupts.next() => return Err(Asked::Stop(Some(Interrupt::Terminate))),
         };
@@ -176,8 +176,10 @@ async fn ask(
 ) -> Result<Asked, EngineError> {
     let look = person.teller.renderer.look();
     person.teller.say(&question(call, look)).await;
+    // What was edited and does not fit is edited again.
+    let mut arguments_typed = call.arguments.clone();
     loop {
-        let line = match person.types(choices(call.reason), "").await {
+        let line = match person.types(choices(call.reason), Wanted::Decision).await {
             Ok(line) => line,
             Err(asked) => return Ok(asked),
         };
@@ -193,8 +195,9 @@ async fn ask(
             Reply::Happened => choice(Verdict::Happened),
             Reply::RunAgain => choice(Verdict::RunAgain),
             Reply::Skip => choice(Verdict::Skip),
-            Reply::Edit => match person.editor.read("arguments: ", &call.arguments, History::NotKept).await {
+            Reply::Edit => match person.editor.read("arguments: ", &arguments_typed, Wanted::Detail).await {
                 Line::Text(edited) => {
+                    arguments_typed.clone_from(&edited);
                     let arguments = Some(edited).filter(|edited| *edited != call.arguments);
                     Choice { arguments, ..choice(Verdict::Allow) }
                 }
@@ -203,7 +206,8 @@ async fn ask(
             Reply::Why => {
                 let journal = person.engine.journal(&call.conversation).await?;
                 let tool = journal.definition(&call.name).map(|tool| &**tool);
-                person.teller.say(&why(call, tool)).await;
+                let flags = person.teller.flags.clone();
+                person.teller.say(&why(call, tool, &flags)).await;
                 continue;
             }
             Reply::Later => return Ok(Asked::Later),

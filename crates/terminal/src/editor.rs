@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::mpsc;
 use std::thread;
 
-use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{FlushArg, SetArg, Termios, tcflush, tcgetattr, tcsetattr};
 use rustyline::config::Behavior;
 use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
@@ -36,22 +36,26 @@ pub struct LineEditor {
 struct Request {
     prompt: String,
     initial: String,
-    history: History,
+    wanted: Wanted,
     answer: oneshot::Sender<Line>,
 }
 
-/// Whether a line can be called back with the arrow keys.
+/// What a line is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum History {
-    Kept,
-    NotKept,
+pub(crate) enum Wanted {
+    /// To be said: it can be called back with the arrow keys, and may have been typed before it was wanted.
+    Message,
+    /// To decide what is asked: what was typed before that could be read decides nothing.
+    Decision,
+    /// What belongs to a decision.
+    Detail,
 }
 
 impl LineEditor {
     /// The next line. `initial` stands there already and can be changed.
-    pub(crate) async fn read(&mut self, prompt: &str, initial: &str, history: History) -> Line {
+    pub(crate) async fn read(&mut self, prompt: &str, initial: &str, wanted: Wanted) -> Line {
         let (answer, line) = oneshot::channel();
-        let request = Request { prompt: prompt.to_owned(), initial: initial.to_owned(), history, answer };
+        let request = Request { prompt: prompt.to_owned(), initial: initial.to_owned(), wanted, answer };
         if self.before.is_none() {
             self.before = tcgetattr(io::stdin()).ok();
         }
@@ -90,10 +94,20 @@ impl Drop for LineEditor {
 
 /// Reads lines until nobody asks any more.
 fn serve(requests: &mpsc::Receiver<Request>) {
-    let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false).build();
-    let mut editor = DefaultEditor::with_config(config).map_err(|error| error.to_string());
+    let mut messages = new_editor();
+    let mut answers = None;
     while let Ok(request) = requests.recv() {
-        let line = match &mut editor {
+        let editor = match request.wanted {
+            Wanted::Message => &mut messages,
+            Wanted::Decision => {
+                // Where it is no terminal nothing was typed.
+                let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+                // Each keeps what it read beyond its lines: the other has that of the messages yet.
+                answers.insert(new_editor())
+            }
+            Wanted::Detail => answers.get_or_insert_with(new_editor),
+        };
+        let line = match editor {
             Ok(editor) => read(editor, &request),
             Err(reason) => Line::Failed(reason.clone()),
         };
@@ -103,11 +117,16 @@ fn serve(requests: &mpsc::Receiver<Request>) {
     }
 }
 
+fn new_editor() -> Result<DefaultEditor, String> {
+    let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false).build();
+    DefaultEditor::with_config(config).map_err(|error| error.to_string())
+}
+
 fn read(editor: &mut DefaultEditor, request: &Request) -> Line {
     loop {
         return match editor.readline_with_initial(&request.prompt, (&request.initial, "")) {
             Ok(line) => {
-                if request.history == History::Kept && !line.trim().is_empty() {
+                if request.wanted == Wanted::Message && !line.trim().is_empty() {
                     // A history that takes no more is no reason not to go on.
                     drop(editor.add_history_entry(&line));
                 }

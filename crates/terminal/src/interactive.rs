@@ -6,7 +6,7 @@ use turnwright_engine::{Compaction, EngineError};
 use crate::carry::carry;
 use crate::clean::{clean_line, clean_text};
 use crate::command::{Command, HELP, parse_command};
-use crate::editor::{History, Line, LineEditor};
+use crate::editor::{Line, LineEditor, Wanted};
 use crate::ending::ending;
 use crate::follow::{Interrupt, Interrupts, Settled};
 use crate::screen::{Screen, Teller};
@@ -53,7 +53,7 @@ pub async fn interactive(
     let mut has_interrupted = false;
     loop {
         let line = tokio::select! {
-            line = editor.read("> ", "", History::Kept) => line,
+            line = editor.read("> ", "", Wanted::Message) => line,
             _ = interrupts.next() => return Ok(Leave::Interrupted),
         };
         let line = match line {

@@ -23,7 +23,7 @@ mod tool_line;
 
 pub use abridge::beginning;
 pub use answer::asked;
-pub use approval::{Reply, parse_reply, question};
+pub use approval::{Reply, parse_reply, question, suggested};
 pub use carry::{Carried, carry};
 pub use clean::{clean_line, clean_text};
 pub use command::{Command, parse_command};

@@ -35,6 +35,8 @@ pub struct Teller<S> {
     pub screen: S,
     /// What turns events into text.
     pub renderer: Renderer,
+    /// What follows a command of this program that is told of, so that it finds the same data: ` --user ann`.
+    pub flags: String,
 }
 
 impl<S: Screen> Teller<S> {

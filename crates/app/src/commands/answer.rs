@@ -8,7 +8,7 @@ use turnwright_host::Environment;
 use turnwright_server::turn_report;
 use turnwright_terminal::{
     Audience, Carried, Follow, Interrupts, LineEditor, Look, Renderer, Settled, Teller, Told, asked, carry, clean_line,
-    compact, ending,
+    compact, ending, suggested,
 };
 
 use crate::cli::{Everywhere, Form};
@@ -47,7 +47,7 @@ pub(super) async fn answer(
     let Printer { everywhere, form, output, look } = printer;
     let carried = match form {
         Form::Text => {
-            let mut teller = Teller { screen: &mut *output, renderer: Renderer::new(look) };
+            let mut teller = Teller { screen: &mut *output, renderer: Renderer::new(look), flags: flags(everywhere) };
             carry(engine, (id, told), &mut teller, interrupts, editor).await?
         }
         Form::Events => {
@@ -122,11 +122,7 @@ fn say_waiting(waiting: &[WaitingCall], everywhere: &Everywhere) {
         say(&format!("waiting: {} {} {why}{by}", clean_line(&call.name), clean_line(&compact(&call.arguments))));
     }
     for call in waiting {
-        let choice = match call.reason {
-            QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop => "allow",
-            QuestionReason::UnknownOutcome => "run_again",
-            QuestionReason::ClientTool => "deny",
-        };
+        let choice = suggested(call.reason);
         let (id, asked, call) = (&call.conversation, call.approval, call.call);
         let flags = flags(everywhere);
         say(&format!("hint: turnwright approvals decide {call} {choice} --approval {asked} --conversation {id}{flags}"));
@@ -157,12 +153,13 @@ fn say_questions(questions: &[WaitingQuestion], everywhere: &Everywhere) {
 }
 
 /// The flags that say which data is meant, as a shell takes them.
-fn flags(everywhere: &Everywhere) -> String {
+pub(super) fn flags(everywhere: &Everywhere) -> String {
     let path = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
     let flags = [
         ("config", everywhere.config.as_ref().map(path)),
         ("data-dir", everywhere.data_dir.as_ref().map(path)),
         ("database", everywhere.database.clone()),
+        ("user", everywhere.user.clone()),
     ];
     let given = flags.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", quoted(&value?))));
     given.collect()

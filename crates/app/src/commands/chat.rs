@@ -8,7 +8,7 @@ use turnwright_engine::{Engine, SettingsOverlay};
 use turnwright_host::{Host, Needs, Overrides};
 use turnwright_terminal::{Interrupts, Leave, LineEditor, Look, Renderer, Session, Teller, Told, Which, interactive};
 
-use super::answer::{Printer, answer, look};
+use super::answer::{Printer, answer, flags, look};
 use super::attach::{Document, attach, documents};
 use super::message::message;
 use crate::cli::{Chat, Everywhere, Form};
@@ -124,7 +124,7 @@ async fn talk(host: &Host, asked: Asked, printing: Printing<'_>, signals: &mut S
     }
     let (id, told) = match wanted {
         Wanted::Chat => {
-            let mut teller = Teller { screen: &mut *output, renderer: Renderer::new(look) };
+            let mut teller = Teller { screen: &mut *output, renderer: Renderer::new(look), flags: flags(everywhere) };
             let leave = interactive(&mut session, attached, &mut teller, signals).await?;
             return Ok(match leave {
                 Leave::Quit => Exit::Done,

@@ -70,9 +70,42 @@ impl Drop for Terminal {
 }
 
 #[test]
-fn a_chat_answers_asks_and_is_left() {
+fn lines_that_arrive_at_once_are_said_one_after_the_other() {
+    let place = Place::new();
+    let names = ["first", "second", "third"];
+    for name in names {
+        std::fs::write(place.path(&format!("{name}.txt")), format!("in the {name}")).unwrap();
+    }
+    let mut terminal = Terminal::start(&place, &["chat"]);
+    terminal.see("> ");
+    terminal.press(&names.map(|name| format!("read the file \"{name}.txt\"\r")).concat());
+    for name in names {
+        terminal.see(&format!("answered: in the {name}"));
+    }
+    terminal.type_line("> ", "/quit");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn what_was_typed_before_a_call_is_asked_about_decides_nothing() {
     let place = Place::new();
     let mut terminal = Terminal::start(&place, &["chat"]);
+    terminal.see("> ");
+    // One with the message, one when that is read already.
+    terminal.press("write \"hi\" to file \"b.txt\"\ry\r");
+    terminal.press("y\r");
+    terminal.see("filesystem__write wants to run");
+    terminal.type_line("turn? ", "no not that");
+    terminal.see("denied by the user: not that");
+    terminal.press("/quit\r");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(!place.path("b.txt").exists());
+}
+
+#[test]
+fn a_chat_answers_asks_and_is_left() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(&place, &["chat", "--config", "turnwright.toml"]);
     terminal.see("practice/practice answers in a new conversation; /help says what there is");
     terminal.type_line("> ", "read the file \"a.txt\"");
     terminal.see("→ filesystem__read {\"path\":\"a.txt\"}");
@@ -83,6 +116,9 @@ fn a_chat_answers_asks_and_is_left() {
     terminal.see("\"content\": \"hi\"");
     terminal.type_line("turn? ", "why");
     terminal.see("asked by: approve mode ask");
+    terminal.see("elsewhere: turnwright approvals decide call_");
+    terminal.see(" allow --approval appr_");
+    terminal.see(" --config turnwright.toml");
     terminal.type_line("turn? ", "e");
     terminal.see("arguments: ");
     terminal.press("\x7f\x7f there\"}\r");

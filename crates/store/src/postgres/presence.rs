@@ -26,6 +26,8 @@ use super::said;
 
 /// How often it is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
+/// How long after its end a lease is looked for again: more than it is rounded by.
+const RUN_OUT: Duration = Duration::from_millis(10);
 /// The longest that a renewal may take; then another connection is tried.
 const RENEW_LIMIT: Duration = Duration::from_millis(1_500);
 /// How often a rise is told of at most. Notice takes at most 100 ms.
@@ -163,8 +165,12 @@ impl Presence {
         Ok(!self.pool.ask(IS_ALIVE, &[&driver.0]).await?.rows.is_empty())
     }
 
-    /// Whether anybody else's lease has not run out.
+    /// Whether anybody else has the schema open. The lease of one that was killed is waited for until it has run out.
     pub(super) async fn has_company(&self) -> Result<bool, StoreError> {
+        let others = self.pool.ask(OTHERS, &[&self.own.0]).await?.rows;
+        let left_ms = others.iter().map(|row| super::get::<i64>(row, 1)).collect::<Result<Vec<_>, _>>()?;
+        let Some(longest_ms) = left_ms.into_iter().max() else { return Ok(false) };
+        tokio::time::sleep(Duration::from_millis(u64::try_from(longest_ms).unwrap_or_default()) + RUN_OUT).await;
         Ok(!self.pool.ask(OTHERS, &[&self.own.0]).await?.rows.is_empty())
     }
 

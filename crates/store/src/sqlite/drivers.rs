@@ -3,6 +3,7 @@
 //! The system releases the lock however the process ends, so nothing has to be written, timed out or believed.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,6 +12,7 @@ use turnwright_engine::StoreError;
 
 use super::failure;
 use super::open::create_folder;
+use super::origin::{self, Mark, Origin};
 
 /// This store as a driver, and its view of the others.
 #[derive(Debug)]
@@ -19,25 +21,43 @@ pub(super) struct Drivers {
     own: DriverId,
     /// Held while the store is open; dropping it releases the lock.
     lock: Mutex<Option<File>>,
+    /// The database that is open, and what is said of it.
+    opened: Option<Opened>,
 }
+
+/// A database that is open.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) file: PathBuf,
+    pub(super) mark: Mark,
+}
+
+/// Follows the mark in a lock file, where the database's file does not have it yet.
+const NEW: &str = "new";
 
 impl Drivers {
     /// Takes a name that nobody had before, and removes the lock files of the dead.
-    pub(super) fn enter(folder: PathBuf) -> Result<Self, StoreError> {
+    pub(super) fn enter(folder: PathBuf, opened: Option<Opened>) -> Result<Self, StoreError> {
         create_folder(&folder)?;
         sweep(&folder);
         // Whoever sweeps at this moment may take a new file for a stale one, between its creation and its lock.
         for _ in 0..16 {
             let own = new_name()?;
             let path = lock_path(&folder, &own);
-            let file = OpenOptions::new()
+            let mut file = OpenOptions::new()
                 .write(true)
                 .create_new(true)
                 .open(&path)
                 .map_err(|error| failure::of_file(&path, "created", &error))?;
             match file.try_lock() {
                 // Names do not come again, so a file of this name is ours; sweepers remove before they release.
-                Ok(()) if path.exists() => return Ok(Self { folder, own, lock: Mutex::new(Some(file)) }),
+                Ok(()) if path.exists() => {
+                    if let Some(Opened { mark: Mark { mark, is_new }, .. }) = &opened {
+                        let said = format!("{mark} {}", if *is_new { NEW } else { "" });
+                        file.write_all(said.as_bytes()).map_err(|error| failure::of_file(&path, "written", &error))?;
+                    }
+                    return Ok(Self { folder, own, lock: Mutex::new(Some(file)), opened });
+                }
                 Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(failure::of_file(&path, "locked", &error)),
             }
@@ -99,7 +119,9 @@ impl Drivers {
     /// Stops being alive.
     pub(super) fn leave(&self) {
         let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if held.is_some() {
+        // What its log holds belongs to nothing that is there: the next start has to know.
+        let leaves_log = |opened: &Opened| origin::has_log(&opened.file) && !opened.mark.may_be(&Origin::of(&opened.file));
+        if held.is_some() && !self.opened.as_ref().is_some_and(leaves_log) {
             let path = lock_path(&self.folder, &self.own);
             if let Err(error) = std::fs::remove_file(&path) {
                 tracing::debug!(path = %path.display(), %error, "lock file not removed; the next start removes it");
@@ -112,6 +134,21 @@ impl Drop for Drivers {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// What those say who have a database open or were killed meanwhile, and whether they are alive.
+pub(super) fn marks(folder: &Path) -> Vec<(Mark, bool)> {
+    let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+    let marks = files.filter_map(|found| {
+        let path = found.ok()?.path();
+        let said =
+            path.extension().is_some_and(|extension| extension == "lock").then(|| std::fs::read_to_string(&path))?.ok()?;
+        let (mark, rest) = said.split_once(' ')?;
+        let mark = Mark { mark: is_name(mark).then(|| mark.to_owned())?, is_new: rest == NEW };
+        let is_alive = matches!(File::open(&path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
+        Some((mark, is_alive))
+    });
+    marks.collect()
 }
 
 /// Removes the files whose lock nobody holds. What cannot be removed is left to the next start.
@@ -145,6 +182,6 @@ fn new_name() -> Result<DriverId, StoreError> {
     Ok(DriverId(format!("{:032x}", u128::from_ne_bytes(bytes))))
 }
 
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     text.len() == 2 * NAME_BYTES && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 /// A connection that puts the log back and does nothing else. SQLite lets one connection write while another does that.
@@ -24,6 +25,18 @@ impl Log {
     /// Puts back what is in the log now, as far as readers allow.
     pub(super) fn put_back(&self) -> rusqlite::Result<()> {
         put_back(&self.connection)
+    }
+
+    /// See [`keep_apart`].
+    pub(super) fn keep_apart(&self) {
+        keep_apart(&self.connection);
+    }
+}
+
+/// Leaves the log where it is when this connection is closed, also where it is the last.
+pub(super) fn keep_apart(connection: &Connection) {
+    if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+        tracing::warn!(%error, "the log of a file that was written over is put into what is there");
     }
 }
 

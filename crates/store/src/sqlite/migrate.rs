@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0006_search.sql"),
     include_str!("../migrations/0007_knowledge.sql"),
     include_str!("../migrations/0008_ledger.sql"),
+    include_str!("../migrations/0009_origin.sql"),
 ];
 
 /// Marks a database as ours: `Turn` in ASCII.

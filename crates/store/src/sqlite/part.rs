@@ -122,7 +122,7 @@ struct Alone(Drivers);
 
 impl Alone {
     fn enter(folder: PathBuf) -> Result<Self, StoreError> {
-        Drivers::enter(folder).map(Self)
+        Drivers::enter(folder, None).map(Self)
     }
 }
 

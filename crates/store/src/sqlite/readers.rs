@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, TryAcquireError};
 use turnwright_engine::StoreError;
 
+use super::named::{Damage, Name};
 use super::{failure, open};
 
 /// How many read at the same time; others wait.
@@ -23,13 +24,16 @@ pub(super) struct Readers {
 #[derive(Debug)]
 struct Shared {
     file: PathBuf,
+    name: Name,
+    damage: Arc<Damage>,
     lock_wait: Duration,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    pub(super) fn new(file: PathBuf, lock_wait: Duration) -> Self {
-        let shared = Shared { file, lock_wait, idle: Mutex::new(Vec::new()) };
+    pub(super) fn new(file: PathBuf, lock_wait: Duration, damage: Arc<Damage>) -> Self {
+        let name = Name::of(&file);
+        let shared = Shared { file, name, damage, lock_wait, idle: Mutex::new(Vec::new()) };
         Self { shared: Arc::new(shared), room: Arc::new(Semaphore::new(READERS as usize)) }
     }
 
@@ -99,18 +103,37 @@ impl Shared {
         let kept = self.idle().pop();
         let answer = match kept {
             Some(connection) => Ok(connection),
-            None => open::for_reading(&self.file, self.lock_wait),
+            None => self.open(),
         }
-        .map_err(Unread::Database)
         .and_then(|connection| {
             let answer = read(&connection);
             self.idle().push(connection);
             answer
         });
         answer.map_err(|unread| match unread {
-            Unread::Database(error) => failure::of(&self.file, &error),
+            Unread::Database(error) => {
+                self.damage.see(&self.file, &error);
+                failure::of(&self.file, &error)
+            }
             Unread::Refused(error) => error,
         })
+    }
+
+    /// Another file under its name is another database, beside which lies the log of this one.
+    fn open(&self) -> Result<Connection, Unread> {
+        let found = std::fs::metadata(&self.file);
+        if let Some(reason) = self.name.lost(&self.file, &found) {
+            return Err(Unread::Refused(StoreError::Unusable { reason }));
+        }
+        // SQLite would remove the log beside it.
+        if found.is_ok_and(|found| found.len() == 0) {
+            let what = format!("the database `{}`", self.file.display());
+            return Err(Unread::Refused(StoreError::Damaged {
+                what,
+                reason: "its file is empty; restore it from a backup".to_owned(),
+            }));
+        }
+        Ok(open::for_reading(&self.file, self.lock_wait)?)
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {

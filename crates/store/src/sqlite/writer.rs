@@ -17,8 +17,9 @@ use turnwright_engine::{StoreError, let_others_run};
 
 use super::company::Company;
 use super::failure;
-use super::log::{Log, put_back};
-use super::named::Named;
+use super::log::{Log, keep_apart, put_back};
+use super::named::{Lost, Named};
+use super::origin::has_log;
 use super::queue::{Queue, Taken};
 use super::statements as sql;
 use super::write::{Verdict, Write};
@@ -90,6 +91,7 @@ impl Writer {
     pub(super) fn start(
         connection: Connection,
         file: PathBuf,
+        named: Named,
         may_wait: Arc<AtomicBool>,
         writes_here: bool,
     ) -> Result<Self, StoreError> {
@@ -99,7 +101,6 @@ impl Writer {
         // Read before anybody can ask, so that no write falls between the asking and the first look.
         let seen = data_version(&connection).map_err(|error| failure::of(&file, &error))?;
         let log = Arc::new(Mutex::new(Some(Log::open(&file).map_err(|error| failure::of(&file, &error))?)));
-        let named = Named::of(&file);
         let work = Work { connection, file, named, may_wait, foreign: foreign.clone(), seen, look_at: None, pages: 0 };
         let work = Arc::new(Mutex::new(Some(work)));
         let (shared, requests, putting_back) = (Arc::clone(&work), Arc::clone(&queue), Arc::clone(&log));
@@ -296,7 +297,11 @@ fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>, log: &Mutex<Option<Lo
             }
             Taken::Nothing => {}
             Taken::Closed => {
-                // The last to close puts the log back and removes it.
+                // The last to close puts the log back and removes it, where the file is the one of which it is.
+                if locked().as_mut().is_some_and(Work::ends_apart) {
+                    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                    log.iter().for_each(Log::keep_apart);
+                }
                 drop(log.lock().unwrap_or_else(PoisonError::into_inner).take());
                 return drop(locked().take());
             }
@@ -309,6 +314,12 @@ fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>, log: &Mutex<Option<Lo
 fn checkpoint(work: &Mutex<Option<Work>>, log: &Mutex<Option<Log>>) {
     let log = log.lock().unwrap_or_else(PoisonError::into_inner);
     let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(work) = locked().as_mut()
+        && work.lost().is_some()
+    {
+        work.pages = 0;
+        return;
+    }
     for _ in 0..MOST_BESIDE {
         match locked().as_mut() {
             Some(work) if work.pages > LAST_PAGES => work.pages = 0,
@@ -340,7 +351,7 @@ impl Work {
             }
             Err(error) if is_busy(&error) => requests,
             Err(error) => {
-                let failure = failure::of(&self.file, &error);
+                let failure = self.failure(&error);
                 let verdicts = requests.iter().map(|_| Err(failure.clone())).collect();
                 answer(requests, verdicts);
                 Vec::new()
@@ -352,7 +363,37 @@ impl Work {
         self.pages >= CHECKPOINT_PAGES
     }
 
+    /// Why nothing is to be stored now.
+    fn lost(&mut self) -> Option<Lost> {
+        let lost = self.named.lost(&self.file);
+        // Whatever comes to be under its name must not find its log.
+        if let Some(Lost::Name(_)) = &lost
+            && has_log(&self.file)
+            && let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
+        {
+            tracing::warn!(%error, "the log could not be put back into the file that lost its name");
+        }
+        lost
+    }
+
+    /// Puts the log nowhere at the end, where the file is another's by now.
+    fn ends_apart(&mut self) -> bool {
+        let is_apart = matches!(self.lost(), Some(Lost::Content(_)));
+        if is_apart {
+            keep_apart(&self.connection);
+        }
+        is_apart
+    }
+
+    fn failure(&self, error: &rusqlite::Error) -> StoreError {
+        self.named.see(&self.file, error);
+        failure::of(&self.file, error)
+    }
+
     fn erase(&mut self) -> Verdict {
+        if let Some(lost) = self.lost() {
+            return Err(lost.refusal());
+        }
         let fails = |error: rusqlite::Error| failure::of(&self.file, &error);
         for statement in [sql::FORGET_WORDS, sql::FORGET_PIECES] {
             self.connection.prepare_cached(statement).and_then(|mut words| words.execute(())).map_err(fails)?;
@@ -395,7 +436,7 @@ impl Work {
 
     fn serve(&mut self, requests: Vec<Request>) {
         let verdicts = self.verdicts(&requests).unwrap_or_else(|error| {
-            let failure = failure::of(&self.file, &error);
+            let failure = self.failure(&error);
             requests.iter().map(|_| Err(failure.clone())).collect()
         });
         answer(requests, verdicts);
@@ -404,7 +445,7 @@ impl Work {
     /// One transaction for all. Where one request makes the database fail, each has its own.
     fn verdicts(&mut self, requests: &[Request]) -> rusqlite::Result<Vec<Verdict>> {
         let writes: Vec<&Write> = requests.iter().map(|request| &request.write).collect();
-        if let Some(refusal) = self.named.refusal(&self.file) {
+        if let Some(refusal) = self.lost().map(|lost| lost.refusal()) {
             return Ok(writes.iter().map(|_| Err(refusal.clone())).collect());
         }
         match self.transaction(&writes) {
@@ -413,7 +454,7 @@ impl Work {
                 .iter()
                 .map(|write| match self.transaction(&[write]) {
                     Ok(mut verdicts) => verdicts.pop().unwrap_or(Ok(())),
-                    Err(Failed::Request(error) | Failed::Transaction(error)) => Err(failure::of(&self.file, &error)),
+                    Err(Failed::Request(error) | Failed::Transaction(error)) => Err(self.failure(&error)),
                 })
                 .collect()),
             Err(Failed::Request(error) | Failed::Transaction(error)) => Err(error),

@@ -72,7 +72,7 @@ async fn said(engine: &Engine, paper: &mut Paper, wishes: &mut Wishes) -> Carrie
     let mut session = Session::open(engine, Which::New, SettingsOverlay::default()).await.unwrap();
     let (id, told) = session.say(vec![ContentBlock::text("hello")]).await.unwrap();
     let look = Look { answer_is_on_terminal: false, is_one_screen: false, has_color: false };
-    let mut teller = Teller { screen: paper, renderer: Renderer::new(look) };
+    let mut teller = Teller { screen: paper, renderer: Renderer::new(look), flags: String::new() };
     carry(engine, (&id, told), &mut teller, wishes, None).await.unwrap()
 }
 
@@ -122,7 +122,7 @@ async fn followed(answer: Answer, wish: Interrupt) -> (Carried, Engine, Conversa
     let follows = engine_over(other, []);
     let look = Look { answer_is_on_terminal: false, is_one_screen: false, has_color: false };
     let mut paper = Paper::default();
-    let mut teller = Teller { screen: &mut paper, renderer: Renderer::new(look) };
+    let mut teller = Teller { screen: &mut paper, renderer: Renderer::new(look), flags: String::new() };
     let carried = carry(&follows, (&id, told), &mut teller, &mut once(wish), None).await.unwrap();
     (carried, drives, id, turn)
 }
@@ -154,7 +154,7 @@ async fn whoever_reads_too_slowly_misses_nothing_and_holds_nothing_up() {
     let mut session = Session::open(&engine, Which::New, SettingsOverlay::default()).await.unwrap();
     let (id, told) = session.say(vec![ContentBlock::text("hello")]).await.unwrap();
     let look = Look { answer_is_on_terminal: false, is_one_screen: false, has_color: false };
-    let mut teller = Teller { screen: &mut paper, renderer: Renderer::new(look) };
+    let mut teller = Teller { screen: &mut paper, renderer: Renderer::new(look), flags: String::new() };
     let mut wishes = never();
     let reader = async {
         // Nothing is read before the turn is over.

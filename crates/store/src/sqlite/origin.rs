@@ -1,0 +1,149 @@
+//! Which database a file is, apart from what is in the log beside it.
+//!
+//! SQLite takes any whole log `FILE-wal` for that of `FILE`. Where another database was put in the place of one whose process was
+//! killed, it would write pages of the one into the other. So each file has a mark, and who has it open says which it is, in its
+//! lock file, which stays where it is killed.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use turnwright_engine::StoreError;
+
+use super::drivers;
+use super::open::{Places, resolved};
+
+/// The schema's version from which on a database has a mark.
+const MARKED_SINCE: i64 = 9;
+
+/// What the file itself says, without its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It is this one.
+    Marked(String),
+    /// There is nothing in it, or what no version wrote that marks.
+    Unmarked,
+    /// It cannot be read: a checkpoint was broken off or is under way, or it is damaged.
+    Unknown,
+}
+
+impl Origin {
+    /// Reads a file as it is on the disk, through SQLite alone: see [`Places::prepare`].
+    pub(super) fn of(file: &Path) -> Self {
+        match std::fs::metadata(file) {
+            Ok(found) if found.len() == 0 => return Self::Unmarked,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::Unmarked,
+            Ok(_) | Err(_) => {}
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let read = Connection::open_with_flags(without_log(file), flags).and_then(|connection| {
+            let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            if version < MARKED_SINCE {
+                return Ok(Self::Unmarked);
+            }
+            // While a log is put back, or where that was broken off, some of its pages are there and others not.
+            let mark = mark_of(&connection)?;
+            Ok(if drivers::is_name(&mark) { Self::Marked(mark) } else { Self::Unknown })
+        });
+        match read {
+            Ok(origin) => origin,
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Self::Unmarked,
+            Err(_) => Self::Unknown,
+        }
+    }
+}
+
+/// The mark of the database that is open, which may be in its log alone.
+pub(super) fn mark_of(connection: &Connection) -> rusqlite::Result<String> {
+    connection.query_row("SELECT mark FROM origin", (), |row| row.get(0))
+}
+
+/// The name by which SQLite takes a file for one that does not change, and reads no log.
+fn without_log(file: &Path) -> String {
+    let mut name = "file:".to_owned();
+    for byte in resolved(file).as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
+            name.push(char::from(*byte));
+        } else {
+            // Writing into a text does not fail.
+            let _ = write!(name, "%{byte:02X}");
+        }
+    }
+    name + "?immutable=1"
+}
+
+/// What a process that has a database open says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// The database's.
+    pub(super) mark: String,
+    /// Whether the file itself does not have it yet: nothing but its log has.
+    pub(super) is_new: bool,
+}
+
+impl Mark {
+    /// Of a file that is open.
+    pub(super) fn of(connection: &Connection, file: &Path) -> rusqlite::Result<Self> {
+        let mark = mark_of(connection)?;
+        let is_new = Origin::of(file) != Origin::Marked(mark.clone());
+        Ok(Self { mark, is_new })
+    }
+
+    /// Whether that is what it had open, as far as can be known.
+    pub(super) fn may_be(&self, origin: &Origin) -> bool {
+        match origin {
+            Origin::Marked(found) => *found == self.mark,
+            Origin::Unmarked => self.is_new,
+            Origin::Unknown => true,
+        }
+    }
+}
+
+/// What SQLite has beside a file while it is open.
+pub(super) fn log_and_index(file: &Path) -> (PathBuf, PathBuf) {
+    let file = resolved(file);
+    let with = |end: &str| {
+        let mut name = file.clone().into_os_string();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    (with("-wal"), with("-shm"))
+}
+
+/// Whether there is a log beside it with something in it.
+pub(super) fn has_log(file: &Path) -> bool {
+    std::fs::metadata(log_and_index(file).0).is_ok_and(|found| found.len() > 0)
+}
+
+/// Refuses a file beside which lies the log of another.
+pub(super) fn check(places: &Places) -> Result<(), StoreError> {
+    let file = &places.database;
+    // Before the file: who is new here says so once it is.
+    let others = drivers::marks(&places.locks);
+    if others.is_empty() {
+        return Ok(());
+    }
+    let origin = Origin::of(file);
+    let (log, index) = log_and_index(file);
+    let (file, log, index) = (file.display(), log.display(), index.display());
+    for (mark, is_alive) in others.iter().filter(|(mark, _)| !mark.may_be(&origin)) {
+        tracing::debug!(mark = mark.mark, ?origin, "another database was open here");
+        if *is_alive {
+            let reason = format!(
+                "`{file}` was replaced or written over while another process had it open; end that process, remove `{log}` and \
+                 `{index}` where they are left, and start again"
+            );
+            return Err(StoreError::Unusable { reason });
+        }
+        if has_log(&places.database) {
+            let locks = places.locks.display();
+            let reason = format!(
+                "`{log}` is the log of another database than `{file}`: of the one that was here before and was not closed. With it \
+                 `{file}` would be corrupt; remove `{log}` and `{index}` to use `{file}` as it is. Where both were put here \
+                 together, remove `{locks}` instead"
+            );
+            return Err(StoreError::Unusable { reason });
+        }
+    }
+    Ok(())
+}

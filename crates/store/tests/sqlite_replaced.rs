@@ -1,0 +1,219 @@
+//! Another file, or none, in the place of one that is open or whose process was killed.
+
+#![cfg(unix)]
+#![cfg(test)]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
+use turnwright_engine::{Append, ConversationRecord, Store, StoreError};
+use turnwright_store::{SqliteOptions, SqliteStore};
+
+fn opened(file: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(&SqliteOptions::at_file(file))
+}
+
+/// Makes a database with one conversation in it, and closes it.
+async fn made(file: &Path, id: &str) {
+    let store = opened(file).unwrap();
+    let record = ConversationRecord {
+        id: id.parse().unwrap(),
+        owner: UserId::local(),
+        title: None,
+        settings: "{}".to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    };
+    store.create(record).await.unwrap();
+    store.close().await;
+}
+
+async fn say(store: &SqliteStore, id: &str, at: u64) -> Result<(), StoreError> {
+    let settings = TurnSettings::new("practice/words".parse().unwrap());
+    let entry = Entry::User(UserMessage { content: vec![ContentBlock::text("hello".repeat(2000))], settings });
+    let append = Append {
+        conversation: id.parse().unwrap(),
+        at: Seq::new(at).unwrap(),
+        entries: vec![entry],
+        at_ms: 5,
+        side: Vec::new(),
+    };
+    store.append(append).await.map(drop)
+}
+
+async fn count(store: &SqliteStore, id: &str) -> Option<u64> {
+    store.last_seq(&id.parse().unwrap()).await.unwrap().map(Seq::get)
+}
+
+fn with(file: &Path, end: &str) -> PathBuf {
+    PathBuf::from(format!("{}{end}", file.display()))
+}
+
+fn is_sound(file: &Path) -> bool {
+    let said: String = Connection::open(file).unwrap().query_row("PRAGMA integrity_check", (), |row| row.get(0)).unwrap();
+    said == "ok"
+}
+
+/// What a process leaves that has a database open and is killed at this moment.
+fn killed(from: &Path, to: &Path) {
+    for end in ["", "-wal"] {
+        std::fs::copy(with(from, end), with(to, end)).unwrap();
+    }
+    let (from, to) = (with(from, ".locks"), with(to, ".locks"));
+    std::fs::create_dir(&to).unwrap();
+    for lock in std::fs::read_dir(from).unwrap() {
+        let lock = lock.unwrap();
+        std::fs::copy(lock.path(), to.join(lock.file_name())).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_log_of_another_database_is_refused_and_put_into_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    made(&path("ours.db"), "a").await;
+    made(&path("backup.db"), "b").await;
+    let store = opened(&path("ours.db")).unwrap();
+    for at in 1..=20 {
+        say(&store, "a", at).await.unwrap();
+    }
+    for name in ["killed.db", "restored.db", "missing.db"] {
+        killed(&path("ours.db"), &path(name));
+    }
+    // Written over, or made anew under the name.
+    std::fs::copy(path("backup.db"), path("restored.db")).unwrap();
+    std::fs::remove_file(path("missing.db")).unwrap();
+    let restored = std::fs::read(path("restored.db")).unwrap();
+
+    for name in ["restored.db", "missing.db"] {
+        for _ in 0..2 {
+            let said = opened(&path(name)).unwrap_err().to_string();
+            for named in [format!("{name}-wal` is the log of another database"), format!("{name}-shm` to use")] {
+                assert!(said.contains(&named), "{said}");
+            }
+        }
+    }
+    assert_eq!(std::fs::read(path("restored.db")).unwrap(), restored);
+    assert!(!path("missing.db").exists());
+
+    // As it is said.
+    std::fs::remove_file(path("restored.db-wal")).unwrap();
+    let there = opened(&path("restored.db")).unwrap();
+    assert_eq!((count(&there, "a").await, say(&there, "b", 1).await), (None, Ok(())));
+    there.close().await;
+    assert!(is_sound(&path("restored.db")));
+    // The log that is its own.
+    let there = opened(&path("killed.db")).unwrap();
+    assert_eq!(count(&there, "a").await, Some(20));
+    there.close().await;
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_new_database_whose_process_is_killed_has_what_its_log_alone_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    made(&path("other.db"), "a").await;
+    let store = opened(&path("ours.db")).unwrap();
+    killed(&path("ours.db"), &path("killed.db"));
+    killed(&path("ours.db"), &path("restored.db"));
+    std::fs::copy(path("other.db"), path("restored.db")).unwrap();
+
+    opened(&path("killed.db")).unwrap().close().await;
+
+    assert!(opened(&path("restored.db")).unwrap_err().to_string().contains("the log of another database"));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_replaced_an_open_database_is_what_it_was_when_that_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let file = path("ours.db");
+    made(&file, "a").await;
+    made(&path("backup.db"), "b").await;
+    let store = opened(&file).unwrap();
+    for at in 1..=20 {
+        say(&store, "a", at).await.unwrap();
+    }
+    std::fs::rename(&file, path("away.db")).unwrap();
+    std::fs::copy(path("backup.db"), &file).unwrap();
+    let restored = std::fs::read(&file).unwrap();
+
+    // Nobody else comes in, whose log it would be too.
+    let said = opened(&file).unwrap_err().to_string();
+    assert!(said.contains("was replaced or written over while another process had it open"), "{said}");
+    let said = say(&store, "a", 21).await.unwrap_err().to_string();
+    for named in ["was replaced while it was open", "ours.db-wal`", "ours.db-shm`"] {
+        assert!(said.contains(named), "{said}");
+    }
+    assert_eq!(std::fs::metadata(path("ours.db-wal")).unwrap().len(), 0, "also where it is killed now");
+    store.close().await;
+
+    assert_eq!(std::fs::read(&file).unwrap(), restored);
+    let there = opened(&file).unwrap();
+    assert_eq!((count(&there, "a").await, say(&there, "b", 1).await), (None, Ok(())));
+    there.close().await;
+    assert!(is_sound(&file));
+    let away = opened(&path("away.db")).unwrap();
+    assert_eq!(count(&away, "a").await, Some(20), "what was acknowledged is in the file of which it is");
+}
+
+#[tokio::test]
+async fn nothing_is_stored_in_a_file_that_was_written_over_and_nothing_is_put_into_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let file = path("ours.db");
+    made(&path("backup.db"), "b").await;
+    for way in ["copied", "emptied"] {
+        made(&file, "a").await;
+        let store = opened(&file).unwrap();
+        say(&store, "a", 1).await.unwrap();
+        if way == "copied" {
+            std::fs::copy(path("backup.db"), &file).unwrap();
+            let later = std::fs::metadata(&file).unwrap().modified().unwrap() + Duration::from_secs(5);
+            std::fs::File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
+        } else {
+            std::fs::File::create(&file).unwrap();
+        }
+        let after = std::fs::read(&file).unwrap();
+
+        let read = store.entries(&"a".parse().unwrap(), Seq::FIRST, 9).await;
+        assert!(way == "copied" || matches!(read, Err(StoreError::Damaged { .. })), "{way}: {read:?}");
+        for refused in [say(&store, "a", 2).await, store.can_store().await] {
+            let said = refused.unwrap_err().to_string();
+            assert!(said.contains("ours.db` was written over or cut off while it was open"), "{way}: {said}");
+        }
+        store.close().await;
+
+        assert_eq!(std::fs::read(&file).unwrap(), after, "{way}");
+        let said = opened(&file).unwrap_err().to_string();
+        assert!(said.contains("ours.db-wal` is the log of another database"), "{way}: {said}");
+        for end in ["", "-wal", "-shm"] {
+            drop(std::fs::remove_file(with(&file, end)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_stored_any_more_once_a_reader_finds_the_file_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ours.db");
+    made(&file, "a").await;
+    let store = opened(&file).unwrap();
+    say(&store, "a", 1).await.unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[4096..].fill(0xa5);
+    std::fs::write(&file, bytes).unwrap();
+
+    let read = store.entries(&"a".parse().unwrap(), Seq::FIRST, 9).await;
+    assert!(matches!(read, Err(StoreError::Damaged { .. })), "{read:?}");
+
+    for refused in [say(&store, "a", 2).await, store.can_store().await] {
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains("ours.db` is damaged"), "{said}");
+    }
+    store.close().await;
+}
