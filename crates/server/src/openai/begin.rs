@@ -226,14 +226,21 @@ async fn give(
     let calls: Vec<CallId> = results.iter().map(|result| result.call).collect();
     let look =
         |journal: &Journal| (calls.iter().all(|call| journal.result(*call).is_some()), given_otherwise(journal, &results));
+    let refuse = |call| {
+        let what = format!("the call `{}` was given another result before", ids::call_id(&conversation, call));
+        ApiError::invalid(what).about("messages")
+    };
     let (are_there, other) = state.engine().look(&conversation, look).await?;
     if let Some(call) = other {
-        let what = format!("the call `{}` was given another result before", ids::call_id(&conversation, call));
-        return Err(ApiError::invalid(what).about("messages"));
+        return Err(refuse(call));
     }
     // What is said beside them is kept under the key.
     let key = ask.idempotency.clone().filter(|_| users.is_empty());
-    state.engine().give_results_once(&conversation, results, key).await?;
+    state.engine().give_results_once(&conversation, results.clone(), key).await?;
+    // Of several that came at the same moment the first counts.
+    if let Some(call) = state.engine().look(&conversation, |journal| given_otherwise(journal, &results)).await? {
+        return Err(refuse(call));
+    }
     let begun = if users.is_empty() {
         let retry = are_there.then_some(&ask.overlay);
         after_calls(state, conversation, calls, retry, history.clone()).await?
