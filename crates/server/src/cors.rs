@@ -11,7 +11,7 @@ use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, AllowPrivateNetw
 use crate::guard::is_allowed;
 
 /// How long a browser may remember what it may ask, so that it asks twice no more than now and then.
-const REMEMBERED: Duration = Duration::from_secs(600);
+const REMEMBERED: Duration = Duration::from_mins(10);
 
 /// What browsers are told about pages of these origins; nothing where there are none.
 pub(crate) fn layer(allowed: &[String]) -> Option<CorsLayer> {

@@ -178,6 +178,7 @@ described_routes! {
 /// All routes, each for callers who may use it.
 pub fn router(state: ServerState) -> Router {
     let path = state.site().path.clone();
+    let cors = cors::layer(&state.site().allowed_origins);
     let routes = health()
         .merge(pages())
         .merge(mcp())
@@ -196,10 +197,10 @@ pub fn router(state: ServerState) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(state.clone(), enter))
-        .with_state(state.clone());
+        .with_state(state);
     let routes = below(path, routes);
     // Outermost: a browser asks before it sends what shows who asks.
-    match cors::layer(&state.site().allowed_origins) {
+    match cors {
         Some(layer) => routes.layer(layer),
         None => routes,
     }
