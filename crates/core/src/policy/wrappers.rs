@@ -1,5 +1,7 @@
 //! Programs that start the program which their arguments name.
 
+use super::shell::Word;
+
 /// How a wrapper's own arguments are told from the command that it starts.
 #[derive(Debug)]
 pub(super) struct Wrapper {
@@ -205,8 +207,80 @@ pub(super) fn is_opaque(name: &str) -> bool {
         "proxychains",
         "proxychains4",
         "faketime",
+        "aa-exec",
+        "arch",
+        "capsh",
+        "choom",
+        "dbus-run-session",
+        "eatmydata",
+        "elvish",
+        "envdir",
+        "envuidgid",
+        "execlineb",
+        "hyperfine",
+        "i386",
+        "i486",
+        "i586",
+        "i686",
+        "lksh",
+        "linux32",
+        "linux64",
+        "oksh",
+        "osh",
+        "pdksh",
+        "pgrphack",
+        "posh",
+        "rksh",
+        "runcon",
+        "schroot",
+        "setarch",
+        "setlock",
+        "setuidgid",
+        "softlimit",
+        "sotruss",
+        "sparc",
+        "sparc32",
+        "sparc64",
+        "ppc",
+        "ppc32",
+        "ppc64",
+        "s390",
+        "s390x",
+        "mips",
+        "mips64",
+        "sshpass",
+        "su-exec",
+        "systemd-inhibit",
+        "systemd-nspawn",
+        "systemd-socket-activate",
+        "uclampset",
+        "uname26",
+        "x86_64",
+        "xonsh",
+        "xvfb-run",
+        "yash",
+        "ysh",
     ];
-    OPAQUE.contains(&name) || name.starts_with("ld-linux") || name.contains(".exe")
+    const STARTS: &[&str] = &["ld-linux", "busybox", "s6-"];
+    OPAQUE.contains(&name)
+        || STARTS.iter().any(|start| name.starts_with(start))
+        || name.contains(".exe")
+        || is_shell(name.trim_end_matches(|letter: char| letter.is_ascii_digit() || "-.".contains(letter))) && !is_shell(name)
+}
+
+/// The arguments of a program that is one in its own right and may start what they name: a rule that denies looks at each.
+pub(super) fn may_be_started<'a>(name: &str, words: &'a [Word]) -> &'a [Word] {
+    let behind: &[&str] = match name {
+        "bunx" | "dbus-launch" | "gpg-agent" | "npx" | "pipx" | "pnpx" | "ssh-agent" | "uvx" => return words,
+        "npm" | "pnpm" => &["exec", "x", "dlx"],
+        "bun" | "yarn" => &["exec", "x", "dlx", "run"],
+        "bundle" | "conda" | "direnv" | "hatch" | "mamba" | "mise" | "nix" | "pdm" | "pipenv" | "pixi" | "poetry" | "rbenv"
+        | "pyenv" | "asdf" | "rustup" | "rye" | "uv" => &["exec", "run", "shell", "x"],
+        "nix-shell" => &["--run", "--command"],
+        _ => return &[],
+    };
+    let at = words.iter().position(|word| behind.contains(&word.text.as_str()));
+    at.and_then(|at| words.get(at.saturating_add(1)..)).unwrap_or_default()
 }
 
 /// Shells whose lines are read.
