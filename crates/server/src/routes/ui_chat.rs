@@ -18,7 +18,7 @@ use turnwright_engine::{Answers, Choice, EngineError, KeptBy, NewMessage, OnWait
 use super::chat::{begin_of, cannot_ask, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
-use super::ui_said_again::{can_be_retried, named, names, newest, question};
+use super::ui_said_again::{Meant, can_be_retried, named, names, newest, question};
 use crate::attached::{self, Attached};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
@@ -300,6 +300,10 @@ async fn regenerate(
         Some(asked) => Some(asked),
         None => question(&journal, &request.messages).message(meant(request))?.or_else(|| newest(&journal)),
     };
+    if request.message_id.is_none() && asked != newest(&journal) {
+        // The page has not seen all that would be hidden.
+        Meant::Unknown.message(meant(request))?;
+    }
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
@@ -392,9 +396,18 @@ async fn answer(
     let (turn, after) = left(&engine.journal(conversation).await?, &asked)
         .ok_or_else(|| ApiError::invalid("the last of `messages` answers what nobody asked in this conversation"))?;
     let waiting = engine.waiting(conversation).await?;
+    let is_for_its_client = |answer: &UiAnswer| {
+        let is_it = |waiting: &WaitingCall| waiting.approval == answer.asked && waiting.reason == QuestionReason::ClientTool;
+        answer.is_approved && waiting.iter().any(is_it)
+    };
+    let for_its_client = answers.iter().find(|answer| is_for_its_client(answer)).map(|answer| answer.asked.call);
     let answers = to_what_waits(answers, &waiting);
     if !answers.is_empty() {
         engine.answer_all(conversation, answers, key).await?;
+    } else if let Some(call) = for_its_client {
+        // A page that is told nothing of its answer gives it again, for ever.
+        let why = "it runs at the client that offers it: deny it, or wait for its result".to_owned();
+        return Err(EngineError::NotWaiting { call, why }.into());
     }
     Ok((turn, Begin::Continue { after, joined }))
 }
