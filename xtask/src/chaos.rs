@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
+use crate::ci::has_nextest;
 use crate::say;
 
 /// What is run where nobody says otherwise.
@@ -44,11 +45,18 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     }
 }
 
-/// The tests of the suite. One after the other: each has a cluster of its own.
+/// The tests of the suite, or the one of this name. One after the other: each has a cluster of its own. With cargo-nextest what all tests
+/// are built of is used; where cargo chooses the tests it builds most of it anew, for other features.
 fn tests(name: Option<&str>) -> Command {
     let mut command = Command::new("cargo");
-    command.args(["test", "--workspace", "--test", "chaos", "--"]).args(name);
-    command.args(["--ignored", "--nocapture", "--test-threads=1"]);
+    if has_nextest() {
+        let filter = name.map_or_else(|| "binary(chaos)".to_owned(), |name| format!("binary(chaos) & test({name})"));
+        command.args(["nextest", "run", "--workspace", "--profile", "chaos", "--run-ignored", "only", "--no-capture"]);
+        command.args(["-E", &filter]);
+    } else {
+        command.args(["test", "--workspace", "--test", "chaos", "--"]).args(name);
+        command.args(["--ignored", "--nocapture", "--test-threads=1"]);
+    }
     command
 }
 

@@ -84,7 +84,7 @@ fn threads() -> Option<(&'static str, String)> {
     std::env::var_os(NAME).is_none().then(|| (NAME, (2 * cores).to_string()))
 }
 
-fn has_nextest() -> bool {
+pub(crate) fn has_nextest() -> bool {
     let mut command = Command::new("cargo");
     command.args(["nextest", "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

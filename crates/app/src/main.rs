@@ -7,6 +7,7 @@ mod acp;
 mod cli;
 mod commands;
 mod exit;
+mod flags;
 mod hiding;
 mod logging;
 mod opened;

@@ -1,5 +1,6 @@
 //! What a host can say about itself: models, MCP servers, what is not right.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +9,12 @@ use futures_util::StreamExt;
 use serde_json::json;
 use tokio::time::Instant;
 use turnwright_core::{
-    Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
+    Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition, TurnSettings,
+    UserMessage, prompt,
 };
 use turnwright_engine::{Clock, ModelInfo, Providers, SourceState, SystemClock};
 use turnwright_mcp::{McpError, SignedOut};
-use turnwright_providers::{Probe, SchemaReading};
+use turnwright_providers::{Probe, SchemaReading, reach};
 
 use crate::config::Server;
 use crate::providers::{endpoint_config, origin};
@@ -103,10 +105,7 @@ impl Host {
                 Err(failure) => Err(failure),
                 Ok(provider) => match tokio::time::timeout(LIST_LIMIT, provider.models()).await {
                     Ok(models) => models,
-                    Err(_) => Err(ProviderFailure::new(
-                        turnwright_core::ProviderFailureKind::Timeout,
-                        format!("`{name}` did not list its models within {} s", LIST_LIMIT.as_secs()),
-                    )),
+                    Err(_) => Err(late(&name)),
                 },
             };
             let endpoint = entry.endpoint.as_ref();
@@ -237,9 +236,14 @@ impl Host {
         let sandbox = crate::sandbox::finding(&self.loaded, !self.environment.command_helper().is_empty());
         findings.extend(sandbox.map(|(level, text)| Finding { subject: "sandbox".to_owned(), level, text }));
         findings.push(ok("model", format!("{} answers where nobody names a model", self.default_model())));
-        for provider in self.models().await {
+        let (listed, unreached) = futures_util::join!(self.models(), self.unreached());
+        for provider in listed {
             let subject = format!("provider {}", provider.provider);
-            findings.push(match provider.models {
+            let models = match unreached.get(&provider.provider) {
+                Some(failure) => Err(failure.clone()),
+                None => provider.models,
+            };
+            findings.push(match models {
                 Ok(models) => ok(&subject, format!("{} models, from {}", models.len(), provider.origin)),
                 Err(failure) => Finding { subject, level: Level::Problem, text: failure.message },
             });
@@ -261,6 +265,23 @@ impl Host {
         findings
     }
 
+    /// Why nobody answers at the endpoints whose models the configuration names, by their names: these are asked nothing before a turn.
+    async fn unreached(&self) -> HashMap<String, ProviderFailure> {
+        let named = self.providers.entries().into_iter().filter_map(|(name, entry)| {
+            let config = endpoint_config(entry.endpoint.as_ref()?, &self.loaded.network).ok()?;
+            (!config.models.is_empty()).then_some((name, config))
+        });
+        let asked = named.map(|(name, config)| async move {
+            let answered = tokio::time::timeout(LIST_LIMIT, reach(&config, Arc::new(SystemClock))).await;
+            let failure = match answered {
+                Ok(answered) => answered.err()?,
+                Err(_) => late(&name),
+            };
+            Some((name, failure))
+        });
+        futures_util::future::join_all(asked).await.into_iter().flatten().collect()
+    }
+
     /// Whether people could sign in at the identity provider, as far as that can be seen without them.
     async fn identity_provider(&self) -> Option<Finding> {
         let server = &self.loaded.config.server;
@@ -275,6 +296,11 @@ impl Host {
         };
         Some(Finding { subject: "identity provider".to_owned(), level, text })
     }
+}
+
+fn late(name: &str) -> ProviderFailure {
+    let text = format!("`{name}` did not list its models within {} s", LIST_LIMIT.as_secs());
+    ProviderFailure::new(ProviderFailureKind::Timeout, text)
 }
 
 /// Whether it can be said before a start by which address the server will be found.

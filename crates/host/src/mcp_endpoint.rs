@@ -32,6 +32,8 @@ pub struct McpServing {
     pub unqualified: Option<String>,
     /// What a tool hears that asks people something.
     pub questions: Questions,
+    /// The flags, each after a space, with which a command that clients are told reaches the same data.
+    pub command_flags: String,
 }
 
 /// What a tool hears that asks people something.

@@ -21,7 +21,7 @@ pub use config::{EndpointConfig, Timeouts};
 pub use embeddings::HttpEmbedder;
 pub use http::HttpProvider;
 pub use practice::Practice;
-pub use probe::{Probe, ProbeFinding, Verdict, probe};
+pub use probe::{Probe, ProbeFinding, Verdict, probe, reach};
 pub use reading::{SchemaReading, SchemaStrictness, schema_readings};
 pub use secret::Secret;
 /// What a configuration says about a dialect and how an endpoint differs from it, and what is known of models, with its date.

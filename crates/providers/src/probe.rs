@@ -75,6 +75,18 @@ pub async fn probe(config: &EndpointConfig, model: &str, clock: Arc<dyn Clock>) 
     asking.probe
 }
 
+/// Asks the endpoint for its models, whether the configuration names them or not, and takes any answer: somebody is there. Once; costs nothing.
+///
+/// # Errors
+/// Why nobody is: no connection, or no answer in time.
+pub async fn reach(config: &EndpointConfig, clock: Arc<dyn Clock>) -> Result<(), ProviderFailure> {
+    let once = EndpointConfig { max_retries: 0, ..config.clone() };
+    match HttpProvider::new(once, clock).listed().await {
+        Err(failure) if matches!(failure.kind, ProviderFailureKind::Connect | ProviderFailureKind::Timeout) => Err(failure),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 struct Asking<'a> {
     config: EndpointConfig,
     model: &'a str,

@@ -107,7 +107,7 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> 
         }
     }
     if options.auth == Auth::Local {
-        guard::local_only(&request.uri, &request.headers)?;
+        guard::local_only(&request.uri, &request.headers, &state.site().allowed_origins)?;
         guard::from_here(Client::of(&request.extensions))?;
         return Ok(Caller::local());
     }
@@ -222,6 +222,8 @@ pub struct Site {
     pub path: String,
     /// The proxies whose word counts for who asks, by what name and whether over TLS.
     pub trusted_proxies: Vec<AddressRange>,
+    /// The origins of other sites whose pages may ask in a browser, in small letters.
+    pub allowed_origins: Vec<String>,
     /// Where pages of MCP servers are shown.
     pub apps: Apps,
 }

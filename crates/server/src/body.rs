@@ -23,7 +23,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// 413 where it is larger, 408 where it does not come or too slowly, 400 where it breaks off.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, options: ServerOptions) -> Result<Bytes, ApiError> {
+pub(crate) async fn read(headers: &HeaderMap, body: Body, options: &ServerOptions) -> Result<Bytes, ApiError> {
     let limit_bytes = options.body_limit_bytes;
     let limit = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());

@@ -47,8 +47,8 @@ pub(crate) fn named(uri: &Uri, headers: &HeaderMap, hosts: &Hosts) -> Result<(),
     refuse("host_not_allowed", format!("the Host is `{host}`; this server answers to {names} only"))
 }
 
-/// Refuses what does not come from this machine. An `Authorization` header is ignored.
-pub(crate) fn local_only(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+/// Refuses what does not come from this machine, or from a page of a site that is none of `allowed`. An `Authorization` header is ignored.
+pub(crate) fn local_only(uri: &Uri, headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
     let host = host(uri, headers)?;
     let Some(ours) = loopback(host) else {
         let detail = format!("the Host is `{host}`; this server answers to localhost, 127.0.0.1 and [::1] only");
@@ -56,11 +56,19 @@ pub(crate) fn local_only(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError>
     };
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or("(not text)");
-    if is_ours(origin, ours) {
+    if is_ours(origin, ours) || is_allowed(origin, allowed) {
         Ok(())
     } else {
-        refuse("origin_not_allowed", format!("the Origin is `{origin}`; only this server's own page may call it"))
+        let detail = format!(
+            "the Origin is `{origin}`; only this server's own page may call it, and those of the origins in `server.allowed_origins`"
+        );
+        refuse("origin_not_allowed", detail)
     }
+}
+
+/// Whether an origin is one of these, which are in small letters.
+pub(crate) fn is_allowed(origin: &str, allowed: &[String]) -> bool {
+    allowed.iter().any(|allowed| origin.eq_ignore_ascii_case(allowed))
 }
 
 /// Refuses what a proxy hands on for another machine.
@@ -110,7 +118,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert("origin", HeaderValue::from_str(origin).unwrap());
         }
-        local_only(&Uri::from_static("/"), &headers).is_ok()
+        local_only(&Uri::from_static("/"), &headers, &["http://page.example:5173".to_owned()]).is_ok()
     }
 
     #[test]
@@ -132,6 +140,11 @@ mod tests {
             ("localhost:8700", Some("http://evil.example"), false),
             ("localhost:8700", Some("http://localhost:8700.evil.example"), false),
             ("localhost:8700", Some("null"), false),
+            ("localhost:8700", Some("http://page.example:5173"), true),
+            ("localhost:8700", Some("http://Page.example:5173"), true),
+            ("localhost:8700", Some("http://page.example"), false),
+            ("localhost:8700", Some("https://page.example:5173"), false),
+            ("page.example:5173", Some("http://page.example:5173"), false),
         ];
         for (host, origin, expected) in table {
             assert_eq!(is_let_in(host, origin), expected, "{host} {origin:?}");

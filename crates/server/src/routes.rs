@@ -47,6 +47,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::apps::ROUTE;
 use crate::auth::{Refused, identify};
 use crate::base_path::below;
+use crate::cors;
 use crate::door::people_only;
 use crate::error::ApiError;
 use crate::forwarded::believe;
@@ -195,8 +196,13 @@ pub fn router(state: ServerState) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(state.clone(), enter))
-        .with_state(state);
-    below(path, routes)
+        .with_state(state.clone());
+    let routes = below(path, routes);
+    // Outermost: a browser asks before it sends what shows who asks.
+    match cors::layer(&state.site().allowed_origins) {
+        Some(layer) => routes.layer(layer),
+        None => routes,
+    }
 }
 
 /// The OpenAPI document of all routes that answer programs, from the code; what the messages at `/mcp` mean is described by the

@@ -6,8 +6,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use futures_util::FutureExt;
-use http::Request;
+use axum::response::Response;
+use futures_util::{FutureExt, TryFutureExt};
+use http::{Request, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,6 +22,7 @@ use tower::ServiceExt;
 
 use crate::auth::Auth;
 use crate::door::Connection;
+use crate::socket::{EndsWithSending, Socket};
 use crate::tls::Tls;
 
 /// How long connections may go on after the server was told to end.
@@ -106,16 +108,17 @@ async fn until_told(listener: TcpListener, tls: Option<&Tls>, router: Router, sh
             () = &mut shutdown => break,
         };
         let (router, watcher) = (router.clone(), graceful.watcher());
-        let door = Connection::new(from, stream.local_addr().ok());
+        let (door, ends) = (Connection::new(from, stream.local_addr().ok()), EndsWithSending::default());
+        let socket = Socket::new(stream, ends.clone());
         match tls {
-            None => tasks.spawn(connection(stream, (from, door), router, watcher)),
+            None => tasks.spawn(connection(socket, (from, door, ends), router, watcher)),
             Some(tls) => {
-                let handshake = tls.handshake(stream, from);
+                let handshake = tls.handshake(socket, from);
                 let ending = ending.clone();
                 tasks.spawn(async move {
                     // Who is still to agree on keys has asked for nothing.
                     if let Some(Some(stream)) = ending.run_until_cancelled(handshake).await {
-                        connection(stream, (from, door), router, watcher).await;
+                        connection(stream, (from, door, ends), router, watcher).await;
                     }
                 })
             }
@@ -137,22 +140,33 @@ async fn until_told(listener: TcpListener, tls: Option<&Tls>, router: Router, sh
 /// Answers the requests of one connection. What it is made of is the future alone: idle streams are many.
 fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    (from, door): (SocketAddr, Connection),
+    (from, door, ends): (SocketAddr, Connection, EndsWithSending),
     router: Router,
     watcher: Watcher,
 ) -> impl Future<Output = ()> {
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(from));
         request.extensions_mut().insert(door.clone());
-        router.clone().oneshot(request.map(Body::new))
+        // A call of an MCP client is cancelled by its going, also before it is answered.
+        ends.set(request.uri().path().ends_with("/mcp"));
+        let (answered, ends) = (router.clone().oneshot(request.map(Body::new)), ends.clone());
+        answered.inspect_ok(move |response| {
+            if is_stream(response) {
+                ends.set(true);
+            }
+        })
     });
     let mut connections = http1::Builder::new();
-    connections.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+    connections.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).half_close(true);
     watcher.watch(connections.serve_connection(TokioIo::new(stream), service)).map(|ended| {
         if let Err(error) = ended {
             tracing::debug!(%error, "a connection broke off");
         }
     })
+}
+
+fn is_stream(response: &Response) -> bool {
+    response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
 /// The next connection. What keeps one from being taken, such as too many open files, passes: it is tried again.

@@ -19,7 +19,7 @@ use crate::openai::activity::ToolActivity;
 use crate::openai::known::KnownHistories;
 
 /// What the server is told by its configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerOptions {
     /// The largest request body, in bytes.
     pub body_limit_bytes: usize,
@@ -31,6 +31,8 @@ pub struct ServerOptions {
     pub tool_activity: ToolActivity,
     /// Whether whoever comes has to sign in.
     pub auth: Auth,
+    /// The flags, each after a space, with which a command that clients are told reaches the same data.
+    pub command_flags: String,
 }
 
 impl Default for ServerOptions {
@@ -41,6 +43,7 @@ impl Default for ServerOptions {
             streams: StreamLimits::default(),
             tool_activity: ToolActivity::default(),
             auth: Auth::default(),
+            command_flags: String::new(),
         }
     }
 }
@@ -260,6 +263,7 @@ impl ServerState {
             is_tls: false,
             path: String::new(),
             trusted_proxies: Vec::new(),
+            allowed_origins: Vec::new(),
             apps: Apps::OnThisMachine,
         };
         self.shared.site.get().unwrap_or(NONE)
@@ -329,8 +333,8 @@ impl ServerState {
     }
 
     /// The options.
-    pub(crate) fn options(&self) -> ServerOptions {
-        self.shared.options
+    pub(crate) fn options(&self) -> &ServerOptions {
+        &self.shared.options
     }
 
     /// Held while a conversation's settings are read, changed and written, so that two changes do not undo each other.

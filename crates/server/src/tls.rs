@@ -12,6 +12,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client};
@@ -77,11 +78,11 @@ impl Tls {
     }
 
     /// Agrees with a client on keys; `None` where that fails or takes too long.
-    pub(crate) fn handshake(
+    pub(crate) fn handshake<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
-        stream: TcpStream,
+        stream: S,
         from: SocketAddr,
-    ) -> impl Future<Output = Option<TlsStream<TcpStream>>> + Send + use<> {
+    ) -> impl Future<Output = Option<TlsStream<S>>> + Send + use<S> {
         let acceptor: TlsAcceptor = self.config.read().unwrap_or_else(PoisonError::into_inner).clone().into();
         async move {
             match tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {

@@ -183,3 +183,50 @@ async fn a_head_of_ten_thousand_bytes_is_read_and_one_that_is_too_large_or_no_ht
     let (served, ()) = tokio::join!(serve(listener, app(), shutdown.clone().cancelled_owned()), client);
     served.unwrap();
 }
+
+/// What a connection gives to a client that says this and that it says no more.
+async fn told_last(address: std::net::SocketAddr, sent: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(sent.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn who_says_no_more_is_answered_and_a_stream_ends_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let body = r#"{"content":"hi"}"#;
+    let chat = |path: &str| {
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let client = async {
+        let health = told_last(address, &format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\n\r\n")).await;
+        let said = told_last(address, &chat("/api/v1/conversations/c1/chat")).await;
+        let missing = told_last(address, &format!("GET /api/v1/conversations/none HTTP/1.1\r\nhost: {address}\r\n\r\n")).await;
+        let halfway = told_last(address, &chat("/api/v1/conversations/c2/chat").replace(body, "{")).await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let events = format!("GET /api/v1/conversations/c1/events HTTP/1.1\r\nhost: {address}\r\n\r\n");
+        stream.write_all(events.as_bytes()).await.unwrap();
+        let mut begun = vec![0; 12];
+        stream.read_exact(&mut begun).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut rest = Vec::new();
+        drop(stream.read_to_end(&mut rest).await);
+        shutdown.cancel();
+        assert_eq!(String::from_utf8(begun).unwrap(), "HTTP/1.1 200");
+        [health, said, missing, halfway]
+    };
+    let (served, told) = tokio::join!(serve(listener, app(), shutdown.clone().cancelled_owned()), client);
+    served.unwrap();
+    for (answer, begins) in told.iter().zip(["HTTP/1.1 200 ", "HTTP/1.1 200 ", "HTTP/1.1 404 ", ""]) {
+        assert!(answer.starts_with(begins), "{begins}: {answer}");
+    }
+    assert!(told[1].contains("Hello"), "{}", told[1]);
+}

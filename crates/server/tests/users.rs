@@ -10,6 +10,8 @@ mod base_path;
 mod belonging;
 #[path = "users/conditions.rs"]
 mod conditions;
+#[path = "users/cors.rs"]
+mod cors;
 #[path = "users/doors.rs"]
 mod doors;
 #[path = "users/first_admin.rs"]
@@ -441,6 +443,7 @@ async fn a_browser_signs_in_with_a_token_and_out_again() {
         is_tls: false,
         path: String::new(),
         trusted_proxies: Vec::new(),
+        allowed_origins: Vec::new(),
         apps: turnwright_server::Apps::default(),
     })
     .await;

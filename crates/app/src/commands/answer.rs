@@ -13,6 +13,7 @@ use turnwright_terminal::{
 
 use crate::cli::{Everywhere, Form};
 use crate::exit::{Exit, Failure};
+use crate::flags::{flags, quoted};
 use crate::logging::wants_color;
 use crate::output::{Output, say};
 
@@ -150,25 +151,6 @@ fn say_questions(questions: &[WaitingQuestion], everywhere: &Everywhere) {
         say(&format!("hint: turnwright approvals answer {id} --conversation {conversation}{flags} --accept{values}"));
         say(&format!("hint: turnwright approvals answer {id} --conversation {conversation}{flags} --decline"));
     }
-}
-
-/// The flags that say which data is meant, as a shell takes them.
-pub(super) fn flags(everywhere: &Everywhere) -> String {
-    let path = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
-    let flags = [
-        ("config", everywhere.config.as_ref().map(path)),
-        ("data-dir", everywhere.data_dir.as_ref().map(path)),
-        ("database", everywhere.database.clone()),
-        ("user", everywhere.user.clone()),
-    ];
-    let given = flags.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", quoted(&value?))));
-    given.collect()
-}
-
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=@%+,".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Prints events, one per line.

@@ -8,11 +8,12 @@ use turnwright_engine::{Engine, SettingsOverlay};
 use turnwright_host::{Host, Needs, Overrides};
 use turnwright_terminal::{Interrupts, Leave, LineEditor, Look, Renderer, Session, Teller, Told, Which, interactive};
 
-use super::answer::{Printer, answer, flags, look};
+use super::answer::{Printer, answer, look};
 use super::attach::{Document, attach, documents};
 use super::message::message;
 use crate::cli::{Chat, Everywhere, Form};
 use crate::exit::{Exit, Failure};
+use crate::flags::flags;
 use crate::opened::{self, QUIET};
 use crate::output::{Output, say};
 use crate::signals::Signals;

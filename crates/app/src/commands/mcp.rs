@@ -13,6 +13,7 @@ use turnwright_host::{Host, McpStatus, Needs};
 
 use crate::cli::{Everywhere, Listed, Mcp};
 use crate::exit::{Exit, Failure};
+use crate::flags::flags_elsewhere;
 use crate::opened::{self, QUIET, TELLS_OF_SERVERS, people_only};
 use crate::output::{Output, say};
 use crate::table::{first_line, table};
@@ -37,6 +38,7 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
         | Mcp::Login { .. }
         | Mcp::Logout { .. } => Needs::Store,
     };
+    let command_flags = flags_elsewhere(everywhere, &opened);
     let host = opened.start(needs).await?;
     for problem in host.problems().iter().filter(|_| needs != Needs::Everything) {
         say(&format!("warning: {problem}"));
@@ -48,7 +50,7 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
         return Err(refused);
     }
     let result = match command {
-        Mcp::Serve(serve) => serve::run(&host, serve).await,
+        Mcp::Serve(serve) => serve::run(&host, serve, command_flags).await,
         Mcp::List(listed) => {
             list(&host, listed, output).await;
             Ok(Exit::Done)

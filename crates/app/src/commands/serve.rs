@@ -17,6 +17,7 @@ use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Serve};
 use crate::exit::{Exit, Failure};
+use crate::flags::flags_elsewhere;
 use crate::logging::announce;
 use crate::opened::{self, SERVER};
 use crate::output::say;
@@ -44,6 +45,8 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     // Bound before anything is started: whoever connects early waits instead of being refused.
     let (listener, auth) = bind(&opened.loaded.config.server).await?;
     let metrics = Metrics::new();
+    // Who comes from another machine types no command at this one.
+    let command_flags = if auth == Auth::Local { flags_elsewhere(everywhere, &opened) } else { String::new() };
     let host = tokio::select! {
         host = opened.start_with(Needs::Everything, |builder| {
             let builder = builder.observer(Arc::new(metrics.clone())).showing_apps().practising();
@@ -55,9 +58,9 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     let endpoint = if serve.conformance_fixtures {
         host.mcp_endpoint_with_fixtures(body_limit_bytes)
     } else {
-        host.mcp_endpoint(McpServing::default(), body_limit_bytes)
+        host.mcp_endpoint(McpServing { command_flags: command_flags.clone(), ..McpServing::default() }, body_limit_bytes)
     };
-    let result = serve_on(&host, (listener, auth, tls), (endpoint, metrics), (&mut signals, hangups)).await;
+    let result = serve_on(&host, (listener, auth, tls), (endpoint, metrics, command_flags), (&mut signals, hangups)).await;
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN, host.shutdown()) => drained.is_ok(),
         _ = signals.next() => false,
@@ -189,6 +192,7 @@ fn site(config: &config::Config, address: SocketAddr) -> Site {
             (_, Some(origin)) => Apps::At(origin.clone()),
             (_, None) => Apps::OnThisMachine,
         },
+        allowed_origins: server.allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
         // Looked at when the configuration was read.
         trusted_proxies: server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
     }
@@ -212,7 +216,7 @@ async fn welcome(host: &Host, base: &str) -> Result<(), Failure> {
 async fn serve_on(
     host: &Host,
     (listener, auth, tls): (TcpListener, Auth, Option<Tls>),
-    (mcp, metrics): (McpEndpoint, Metrics),
+    (mcp, metrics, command_flags): (McpEndpoint, Metrics, String),
     (signals, hangups): (&mut Signals, Option<Signal>),
 ) -> Result<Exit, Failure> {
     let engine = host.engine();
@@ -240,7 +244,7 @@ async fn serve_on(
     let limits = &settings.limits;
     let streams = StreamLimits { all: limits.streams, per_user: limits.streams_per_user };
     let (body_limit_bytes, body_bytes_per_second) = (limits.body_bytes, limits.body_bytes_per_second);
-    let options = ServerOptions { body_limit_bytes, body_bytes_per_second, streams, tool_activity, auth };
+    let options = ServerOptions { body_limit_bytes, body_bytes_per_second, streams, tool_activity, auth, command_flags };
     let base = base.as_str();
     let mut state = ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
         .with_resources(host.resources().clone())

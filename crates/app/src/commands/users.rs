@@ -11,10 +11,10 @@ use turnwright_host::{Config, Needs};
 use turnwright_server::auth::{self, NewCredential};
 use turnwright_server::timestamp;
 
-use super::answer::quoted;
 use crate::cli::users::{AddUser, NewToken, Users};
 use crate::cli::{Everywhere, Listed};
 use crate::exit::{Exit, Failure};
+use crate::flags::quoted;
 use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 use crate::table::table;

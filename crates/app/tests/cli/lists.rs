@@ -1,6 +1,11 @@
 //! The commands that look at things.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
 use serde_json::json;
+use turnwright_testkit::Port;
 
 use crate::support::{PRACTICE, Place, Ran};
 
@@ -156,6 +161,29 @@ fn doctor_says_what_is_found_and_fails_where_something_is_wrong() {
     assert!(ran.stdout.contains("problem  MCP server none"), "{ran:?}");
     let ran = Place::with("nothing = 1\n").run(&["doctor"]);
     assert_eq!((ran.code, ran.stdout.starts_with("problem  configuration")), (Some(2), true), "{ran:?}");
+}
+
+#[test]
+fn doctor_asks_where_the_configuration_names_the_models_too() {
+    let port = Port::reserve().unwrap();
+    let provider = |name: &str, address: &str| {
+        format!("[providers.{name}]\ndialect = \"openai-chat\"\nbase_url = \"{address}\"\nmodels = [\"m\"]\n")
+    };
+    let gone = format!("http://127.0.0.1:{}/v1", port.number());
+    // Whatever it says to a question for its models: it is there.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let there = format!("http://{}/v1", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").unwrap();
+    });
+    let place = Place::with(&(provider("gone", &gone) + &provider("there", &there)));
+    let ran = place.run(&["doctor"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let of = |name: &str| ran.stdout.lines().find(|line| line.contains(&format!("provider {name}"))).unwrap();
+    assert!(of("gone").starts_with("problem ") && of("gone").contains("Connection refused"), "{ran:?}");
+    assert!(of("there").starts_with("ok ") && of("there").contains("1 models, from configuration"), "{ran:?}");
 }
 
 /// A server of another crate's tests that misbehaves in one way.

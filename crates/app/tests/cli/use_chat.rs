@@ -32,6 +32,7 @@ fn script(request: &Value) -> Vec<Piece> {
         }
         (Some("write"), 0) => (vec![call_chunk(0, "filesystem__write", r#"{"path":"b.txt","content":"hi"}"#)], "tool_calls"),
         (Some("book"), 0) => (vec![call_chunk(0, "asks__book", r#"{"town":"Oslo"}"#)], "tool_calls"),
+        (Some("pay"), 0) => (vec![call_chunk(0, "bad__t", "{}")], "tool_calls"),
         (Some("both"), 0) => {
             let write = call_chunk(1, "filesystem__write", r#"{"path":"b.txt","content":"hi"}"#);
             (vec![text_chunk("I ask."), call_chunk(0, "asks__book", r#"{"town":"Oslo"}"#), write], "tool_calls")
@@ -41,7 +42,7 @@ fn script(request: &Value) -> Vec<Piece> {
             let pick = call_chunk(2, "pick", r#"{"from":"x"}"#);
             (vec![call_chunk(0, "asks__book", r#"{"town":"Oslo"}"#), write, pick], "tool_calls")
         }
-        (Some("look" | "write" | "book" | "both" | "all"), _) => {
+        (Some("look" | "write" | "book" | "pay" | "both" | "all"), _) => {
             let result = said_by("tool").next_back().unwrap()["content"].to_string();
             (vec![text_chunk(&format!("It said: {result}"))], "stop")
         }
@@ -103,6 +104,14 @@ fn use_chat_shows_a_form_and_goes_on_once_it_is_answered() {
     if let Some(asking) = asking() {
         shows("form", &asking);
     }
+}
+
+#[test]
+fn use_chat_sends_an_answer_once_though_what_was_allowed_asks_for_something_else() {
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
+    let config =
+        format!("[mcp.servers.bad]\ncommand = \"python3\"\nargs = [\"{}\", \"completes_later\", \"\"]\n", server.display());
+    run("use_chat.mjs", "answered", "approve = \"ask\"\n", &config);
 }
 
 #[test]

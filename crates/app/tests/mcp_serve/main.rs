@@ -388,6 +388,14 @@ fn what_a_client_is_asked_when_it_says_nothing_more_waits_elsewhere() {
     let waiting = place.json(&["approvals", "list", "--json"]);
     assert_eq!((&waiting[0]["name"], waiting.as_array().unwrap().len()), (&json!("command__run"), 1), "{waiting}");
     assert!(!place.path("ran").exists());
+    // What is said to be typed reaches this data without the variables of the one that said it.
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let words = text.lines().find_map(|line| line.strip_prefix("turnwright ")).unwrap();
+    let mut decide = place.command(&words.split(' ').collect::<Vec<_>>());
+    let decided = decide.env_remove("TURNWRIGHT_DATA_DIR").output().unwrap();
+    assert!(decided.status.success(), "{words}: {decided:?}");
+    assert!(place.path("ran").exists());
 }
 
 #[test]

@@ -152,6 +152,39 @@ const all = {
     assert.equal(page.messages.length, 2);
   },
 
+  /** What a person allowed asks for something else: the library sends the same answer again for as long as it takes it for news. */
+  async answered() {
+    const { lastAssistantMessageIsCompleteWithApprovalResponses: isToBeSent } = require('ai');
+    let posts = 0;
+    const counted = (url, options) => {
+      posts += options?.method === 'POST' ? 1 : 0;
+      return fetch(url, options);
+    };
+    const { chat: page, errors } = chat({ sendAutomaticallyWhen: isToBeSent }, counted);
+    await page.sendMessage({ text: 'pay' });
+    const [, message] = page.messages;
+    const asked = message.parts.find(({ state }) => state === 'approval-requested');
+    await page.addToolApprovalResponse({ id: asked.approval.id, approved: true });
+    await until(() => posts === 2 && page.status === 'ready');
+    assert.deepEqual(errors, []);
+    const form = page.messages[1].parts.find(({ type }) => type === 'data-elicitation').data;
+    assert.deepEqual([form.state, form.mode], ['open', 'url']);
+    assert.equal(isToBeSent({ messages: page.messages }), false);
+    const api = `${root}/api/v1/conversations/c`;
+    const done = await fetch(`${api}/questions/${form.id}/answer`, {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ action: 'accept' }),
+    });
+    // The server's own word that it is done may come first.
+    assert.ok([200, 409].includes(done.status), await done.text());
+    let told;
+    do {
+      await setTimeout(50);
+      told = await (await fetch(`${api}/messages?format=ai-sdk-ui`)).text();
+    } while (!told.includes('It said: '));
+    assert.match(told, /It said: .*paid/);
+    assert.equal(posts, 2);
+  },
+
   /** Another answer, of another model, and a question that is said otherwise: what was there is not shown to the model. */
   async again() {
     const { chat: page, errors } = chat();

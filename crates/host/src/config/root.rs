@@ -218,6 +218,10 @@ pub struct Server {
     /// The addresses of proxies whose word counts for who asks, by what name and whether over TLS: such as `10.0.0.0/8`.
     #[schemars(schema_with = "schema::address_ranges")]
     pub trusted_proxies: Vec<String>,
+    /// The origins of other sites whose pages may ask in a browser, such as `http://localhost:5173`: as whoever sits there where nobody signs
+    /// in, else with a token.
+    #[schemars(schema_with = "schema::origins")]
+    pub allowed_origins: Vec<String>,
     /// How much the server takes at once, and how large.
     pub limits: LimitsConfig,
     /// An `OpenID` Connect provider at which users may sign in.
@@ -343,6 +347,7 @@ impl Default for Server {
             public_url: None,
             base_path: None,
             trusted_proxies: Vec::new(),
+            allowed_origins: Vec::new(),
             limits: LimitsConfig::default(),
             oidc: None,
             tls: None,

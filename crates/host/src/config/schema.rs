@@ -102,6 +102,10 @@ pub(crate) fn address_ranges(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string", "format": "address-range" } })
 }
 
+pub(crate) fn origins(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": { "type": "string", "format": "origin" } })
+}
+
 pub(crate) fn past_proxy(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string", "format": "past-proxy" } })
 }

@@ -26,8 +26,8 @@ use super::shared::{Attending, Shared};
 /// How often it is looked whether another process changed what there is, once a client wants to know. What this one
 /// changes is told at once.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// The steps of a call's turn: asking for it, and being content.
-const STEPS: u32 = 2;
+/// The steps of a call's turn: asking for it and being content, and one more so that the second is not the last that it may have.
+const STEPS: u32 = 3;
 /// How many of the user's newest conversations are looked through for a call that was begun before.
 const MAX_LOOKED_AT: usize = 200;
 /// How long it is the same call that comes again, and not the next one, once it has its result.
@@ -80,8 +80,8 @@ pub(super) struct EngineBacking {
 
 impl EngineBacking {
     pub(super) fn new(engine: Engine, kept_by: KeptBy, serving: McpServing, documents: Arc<dyn Documents>) -> Self {
-        let McpServing { approve, unqualified, questions } = serving;
-        let shared = Arc::new(Shared::new(questions, documents));
+        let McpServing { approve, unqualified, questions, command_flags } = serving;
+        let shared = Arc::new(Shared::new(questions, documents, command_flags));
         Self { engine, kept_by, approve, unqualified, shared, changes: OnceLock::new() }
     }
 

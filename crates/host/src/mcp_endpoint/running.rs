@@ -84,7 +84,7 @@ impl Running {
                 self.asked = Some((call_id, waiting.reason));
                 let number = |journal: &Journal| questions(journal, self.turn);
                 let number = self.engine.look(&self.conversation, number).await.unwrap_or_default();
-                Some(Happened::Asked(question(&self.tool, &waiting, number)))
+                Some(Happened::Asked(question(&self.tool, &waiting, number, &self.shared.command_flags)))
             }
             Event::ToolApprovalDecided { rule: None, .. } => {
                 self.go_on().await;
@@ -320,8 +320,8 @@ fn failure(text: String) -> ToolOutput {
     ToolOutput { is_error: true, ..ToolOutput::text(text) }
 }
 
-/// What a person is asked, and where they can answer.
-fn question(tool: &str, waiting: &WaitingCall, number: usize) -> Question {
+/// What a person is asked, and where they can answer; `flags` follow the command that does.
+fn question(tool: &str, waiting: &WaitingCall, number: usize, flags: &str) -> Question {
     let WaitingCall { conversation, call, approval, name, arguments, reason, rule, always: _ } = waiting;
     let mut shown: String = arguments.chars().take(MAX_ARGUMENTS).collect();
     if shown.len() < arguments.len() {
@@ -352,7 +352,7 @@ fn question(tool: &str, waiting: &WaitingCall, number: usize) -> Question {
     };
     let mut elsewhere = format!(
         "`{tool}` {left}: {why}, and this client cannot ask anybody. Tell the person to run\n\
-         turnwright approvals decide {call} {allow} --approval {approval} --conversation {conversation}\n\
+         turnwright approvals decide {call} {allow} --approval {approval} --conversation {conversation}{flags}\n\
          {unlock}; call the tool again with the same arguments to get the result."
     );
     // No rule says whether something happened.

@@ -21,14 +21,16 @@ pub(super) struct Shared {
     pub(super) stop: CancellationToken,
     pub(super) questions: Questions,
     pub(super) quiet: Quiet,
+    /// With which the command that decides reaches this data.
+    pub(super) command_flags: String,
     documents: Arc<dyn Documents>,
     attended: Mutex<HashMap<ConversationId, usize>>,
 }
 
 impl Shared {
-    pub(super) fn new(questions: Questions, documents: Arc<dyn Documents>) -> Self {
+    pub(super) fn new(questions: Questions, documents: Arc<dyn Documents>, command_flags: String) -> Self {
         let (pool, tasks, stop, quiet) = (Pool::default(), TaskTracker::new(), CancellationToken::new(), Quiet::default());
-        Self { pool, tasks, stop, questions, quiet, documents, attended: Mutex::default() }
+        Self { pool, tasks, stop, questions, quiet, command_flags, documents, attended: Mutex::default() }
     }
 
     /// A client waits for the call of this conversation, until what is answered is dropped.

@@ -65,6 +65,7 @@ mod tests {
                 is_tls: false,
                 path: String::new(),
                 trusted_proxies: Vec::new(),
+                allowed_origins: Vec::new(),
                 apps: Apps::default(),
             };
             assert_eq!(same_origin(&site, Client::default(), &headers).is_ok(), expected, "{origin:?} {given:?}");

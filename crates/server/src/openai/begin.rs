@@ -229,21 +229,21 @@ async fn give(
     let calls: Vec<CallId> = results.iter().map(|result| result.call).collect();
     let look =
         |journal: &Journal| (calls.iter().all(|call| journal.result(*call).is_some()), given_otherwise(journal, &results));
-    let (are_there, other) = state.engine().look(&conversation, look).await?;
-    let given_another = |call: CallId| {
+    let refuse = |call| {
         let what = format!("the call `{}` was given another result before", ids::call_id(&conversation, call));
         ApiError::invalid(what).about("messages")
     };
+    let (are_there, other) = state.engine().look(&conversation, look).await?;
     if let Some(call) = other {
-        return Err(given_another(call));
+        return Err(refuse(call));
     }
     // What is said beside them is kept under the key.
     let key = ask.idempotency.clone().filter(|_| users.is_empty());
     state.engine().give_results_once(&conversation, results.clone(), key).await?;
-    // Others may have been given at the same moment.
+    // Of several that came at the same moment the first counts.
     if let Some(call) = state.engine().look(&conversation, |journal| given_otherwise(journal, &results)).await? {
         if ask.previous.is_none() {
-            return Err(given_another(call));
+            return Err(refuse(call));
         }
         return give_otherwise(state, (&conversation, &results), ask, users.to_vec(), history.clone()).await.map(Some);
     }

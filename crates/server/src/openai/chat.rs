@@ -39,6 +39,8 @@ pub(crate) struct Asked {
     pub(crate) stops: Stops,
     /// Whether a form was asked for, which the text is to have for a program.
     pub(crate) has_form: bool,
+    /// With which the command that decides reaches this data.
+    pub(crate) command_flags: String,
     pub(crate) known: Arc<KnownHistories>,
 }
 
@@ -377,10 +379,10 @@ impl ChatFold {
         if self.track.end != Some(End::Suspended) {
             return None;
         }
-        let conversation = &self.asked.conversation;
+        let (conversation, flags) = (&self.asked.conversation, &self.asked.command_flags);
         let calls = self.track.asked_about().map(|call| {
             format!(
-                "- `{}` with {}\n  `turnwright approvals decide {} allow --approval {} --conversation {conversation}` (or `deny`)",
+                "- `{}` with {}\n  `turnwright approvals decide {} allow --approval {} --conversation {conversation}{flags}` (or `deny`)",
                 call.name,
                 call.arguments,
                 call.id,

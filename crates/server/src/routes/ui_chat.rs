@@ -396,16 +396,12 @@ async fn answer(
     let (turn, after) = left(&engine.journal(conversation).await?, &asked)
         .ok_or_else(|| ApiError::invalid("the last of `messages` answers what nobody asked in this conversation"))?;
     let waiting = engine.waiting(conversation).await?;
-    let is_for_its_client = |answer: &UiAnswer| {
-        let is_it = |waiting: &WaitingCall| waiting.approval == answer.asked && waiting.reason == QuestionReason::ClientTool;
-        answer.is_approved && waiting.iter().any(is_it)
-    };
-    let for_its_client = answers.iter().find(|answer| is_for_its_client(answer)).map(|answer| answer.asked.call);
+    let not_ours = allows_another_clients(&answers, &waiting);
     let answers = to_what_waits(answers, &waiting);
     if !answers.is_empty() {
         engine.answer_all(conversation, answers, key).await?;
-    } else if let Some(call) = for_its_client {
-        // A page that is told nothing of its answer gives it again, for ever.
+    } else if let Some(call) = not_ours {
+        // A stream that changes nothing would be asked for at once again.
         let why = "it runs at the client that offers it: deny it, or wait for its result".to_owned();
         return Err(EngineError::NotWaiting { call, why }.into());
     }
@@ -441,6 +437,12 @@ fn to_what_waits(answers: Vec<UiAnswer>, waiting: &[WaitingCall]) -> Answers {
         Some((asked.into(), Choice { verdict: verdict(waiting.reason, is_approved)?, arguments: None, reason }))
     });
     Answers { decisions: decisions.collect(), stale: Stale::Left, ..Answers::default() }
+}
+
+/// A call that waits for another client's result, which a page says may run.
+fn allows_another_clients(answers: &[UiAnswer], waiting: &[WaitingCall]) -> Option<CallId> {
+    let is_allowed = |call: &WaitingCall| answers.iter().any(|answer| answer.is_approved && answer.asked == call.approval);
+    waiting.iter().find(|call| call.reason == QuestionReason::ClientTool && is_allowed(call)).map(|call| call.call)
 }
 
 /// What an answer to this question means; nothing where the page has no say in it.

@@ -487,6 +487,14 @@ impl UiFold {
         if self.step != Step::Closed && self.untold == Untold::Nothing {
             self.chunks.plain(out, r#"{"type":"finish-step"}"#);
         }
+        if matches!(end, End::Suspended) && self.is_answered_and_waits() {
+            // With the id of the stream's end: whoever comes back after it has the step before it whole.
+            self.move_on();
+            self.chunks.plain(out, r#"{"type":"start-step"}"#);
+            // A step alone is shown to nobody: the library looks again at the message with what may have changed in it.
+            self.chunks.plain(out, r#"{"type":"message-metadata","messageMetadata":{}}"#);
+            self.chunks.plain(out, r#"{"type":"finish-step"}"#);
+        }
         match end {
             End::Suspended => self.chunks.finish(out, "tool-calls"),
             End::Finished { status: "cancelled", .. } => self.chunks.plain(out, r#"{"type":"abort","reason":"stopped"}"#),

@@ -9,6 +9,7 @@ use turnwright_core::{
 use turnwright_engine::{Event, Frame};
 
 use super::{Begin, UiFold, UiVersion};
+mod answered;
 mod apart;
 mod resuming;
 use resuming::first;

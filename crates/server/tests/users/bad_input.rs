@@ -69,6 +69,7 @@ impl World {
             is_tls: false,
             path: String::new(),
             trusted_proxies: Vec::new(),
+            allowed_origins: Vec::new(),
             apps: turnwright_server::Apps::default(),
         })
         .await;

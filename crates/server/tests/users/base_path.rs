@@ -16,6 +16,7 @@ async fn below() -> Server {
         is_tls: false,
         path: "/tw".to_owned(),
         trusted_proxies: Vec::new(),
+        allowed_origins: Vec::new(),
         apps: Apps::default(),
     })
     .await

@@ -20,6 +20,7 @@ async fn a_refusal_of_what_a_proxy_says_has_a_name_a_place_in_the_metrics_and_th
         is_tls: false,
         path: String::new(),
         trusted_proxies: vec!["10.0.0.0/24".parse().unwrap()],
+        allowed_origins: Vec::new(),
         apps: Apps::default(),
     })
     .await;

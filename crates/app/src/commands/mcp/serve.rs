@@ -8,9 +8,9 @@ use crate::cli::McpServe;
 use crate::exit::{Exit, Failure};
 use crate::signals::Signals;
 
-pub(super) async fn run(host: &Host, serve: McpServe) -> Result<Exit, Failure> {
+pub(super) async fn run(host: &Host, serve: McpServe, command_flags: String) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
-    let serving = McpServing { approve: serve.approve.map(ApproveMode::from), ..McpServing::default() };
+    let serving = McpServing { approve: serve.approve.map(ApproveMode::from), command_flags, ..McpServing::default() };
     let end = host
         .serve_mcp(serving, async {
             signals.next().await;

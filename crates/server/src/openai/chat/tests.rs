@@ -30,6 +30,7 @@ fn asked(known: &Arc<KnownHistories>, stop: Option<&Value>) -> Asked {
         history: known.fingerprint(&UserId::local()),
         stops: Stops::of(stop).unwrap(),
         has_form: false,
+        command_flags: String::new(),
         known: known.clone(),
     }
 }

@@ -78,6 +78,7 @@ pub(super) async fn complete(
         history,
         stops,
         has_form,
+        command_flags: state.options().command_flags.clone(),
         known: state.known().clone(),
     };
     let mut response = if let Some(stream) = stream {

@@ -110,6 +110,16 @@ impl UiFold {
         }
     }
 
+    /// Whether the newest calls wait for something else than to be allowed, and at least one was: the client would take them for answers
+    /// to be sent (`lastAssistantMessageIsCompleteWithApprovalResponses`), again each time that it is told this end, unless a step
+    /// follows theirs.
+    pub(super) fn is_answered_and_waits(&self) -> bool {
+        let newest = self.calls.iter().map(|call| call.id.message).max();
+        let open = self.calls.iter().filter(|call| Some(call.id.message) == newest && !call.is_finished);
+        let (asked, others): (Vec<_>, Vec<_>) = open.partition(|call| call.asked == Some(call.decided));
+        self.version >= UiVersion::V6 && asked.is_empty() && others.iter().any(|call| call.decided > 0)
+    }
+
     /// The question about a call that is open, or would come next.
     fn approval(&self, call: CallId) -> ApprovalId {
         ApprovalId { call, number: self.call(call).map_or(0, |call| call.decided).saturating_add(1) }
