@@ -122,7 +122,7 @@ const KEPT: &[Kept] = &[
 
 /// All that the pure crates may use besides ours: an addition is a decision, not a habit.
 const PURE: &[(&str, &[&str])] = &[
-    ("core", &["aho-corasick", "base64", "globset", "serde", "serde_json", "strsim", "thiserror"]),
+    ("core", &["aho-corasick", "base64", "globset", "regex", "serde", "serde_json", "strsim", "thiserror"]),
     ("dialects", &["base64", "memchr", "serde", "serde_json", "thiserror", "tiktoken-rs"]),
     ("api", &["schemars", "serde", "serde_json", "utoipa"]),
 ];

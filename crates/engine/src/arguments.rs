@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 const MAX_PROBLEMS_TOLD: usize = 5;
 /// The longest piece of a value that a problem repeats.
 const MAX_PROBLEM_CHARS: usize = 300;
+/// Digits of a number that a problem repeats.
+const MAX_DIGITS_TOLD: usize = 40;
 /// Problems of one value that are looked at for a null that is too much.
 const MAX_REFUSED: usize = 1_000;
 /// How often arguments are looked at for such a null.
@@ -111,10 +113,47 @@ fn parse(arguments: &str) -> Result<Map<String, Value>, String> {
         return Ok(Map::new());
     }
     match serde_json::from_str(arguments) {
-        Ok(Value::Object(object)) => Ok(object),
+        Ok(Value::Object(object)) => match too_large(arguments) {
+            None => Ok(object),
+            Some(number) => {
+                let shown: String = number.chars().take(MAX_DIGITS_TOLD).collect();
+                let rest = if shown.len() < number.len() { "…" } else { "" };
+                Err(format!(
+                    "the number {shown}{rest} in the arguments cannot be passed on as it is: whole numbers go from {} to {}",
+                    i64::MIN,
+                    u64::MAX
+                ))
+            }
+        },
         Ok(other) => Err(format!("the arguments must be a JSON object, not {}", kind(&other))),
         Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
     }
+}
+
+/// The first whole number in a JSON text that would become another one.
+fn too_large(json: &str) -> Option<&str> {
+    let mut rest = json;
+    while let Some(at) = rest.find(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
+        let (_, found) = rest.split_at_checked(at)?;
+        if let Some(mut string) = found.strip_prefix('"') {
+            while let Some((piece, after)) = string.split_once(['"', '\\']) {
+                let is_over = string.as_bytes().get(piece.len()) == Some(&b'"');
+                string = if is_over { after } else { after.get(1..).unwrap_or_default() };
+                if is_over {
+                    break;
+                }
+            }
+            rest = string;
+            continue;
+        }
+        let length = found.find(|sign: char| !sign.is_ascii_digit() && !matches!(sign, '-' | '+' | '.' | 'e' | 'E'));
+        let (number, after) = found.split_at_checked(length.unwrap_or(found.len()))?;
+        if !number.contains(['.', 'e', 'E']) && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+            return Some(number);
+        }
+        rest = after;
+    }
+    None
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -184,6 +223,24 @@ mod tests {
                 check(&schema, arguments).unwrap_err(),
                 format!("the arguments do not fit the tool's schema: {problem}")
             );
+        }
+    }
+
+    #[test]
+    fn a_number_that_would_become_another_one_is_refused() {
+        let any = json!({"type": "object"});
+        for fits in ["18446744073709551615", "-9223372036854775808", "1e30", "0.1000000000000000000000000001", "-0"] {
+            assert!(check(&any, &format!(r#"{{"a":[{fits}],"b":"é\"99999999999999999999\\"}}"#)).is_ok(), "{fits}");
+        }
+        let whole = "whole numbers go from -9223372036854775808 to 18446744073709551615";
+        let long = "9".repeat(100);
+        for (number, shown) in [
+            ("18446744073709551616", "18446744073709551616"),
+            ("-9223372036854775809", "-9223372036854775809"),
+            (&*long, &*format!("{}…", "9".repeat(40))),
+        ] {
+            let refused = check(&any, &format!(r#"{{"text":"\\","a":{{"v":{number}}}}}"#)).unwrap_err();
+            assert_eq!(refused, format!("the number {shown} in the arguments cannot be passed on as it is: {whole}"));
         }
     }
 

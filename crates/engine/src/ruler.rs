@@ -95,7 +95,7 @@ pub(crate) struct TurnRuler<'a> {
 const MAX_NAMES_TOLD: usize = 40;
 
 /// Whether one of the globs takes a name.
-fn is_in(globs: &[String], name: &str) -> bool {
+pub(crate) fn is_in(globs: &[String], name: &str) -> bool {
     globs.iter().any(|glob| matcher(glob).is_some_and(|matcher| matcher.is_match(name)))
 }
 

@@ -9,7 +9,7 @@ use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::error::Category;
+use serde_path_to_error::{Path, Segment};
 
 use crate::error::ApiError;
 use crate::pace::{Unread, paced};
@@ -88,9 +88,12 @@ pub(crate) fn json<'a, T: Deserialize<'a>>(headers: &HeaderMap, body: &'a [u8]) 
     if let Some(kind) = other_than_object(body) {
         return Err(ApiError::invalid(format!("the request body is {kind}; it must be an object")));
     }
-    serde_json::from_slice(body).map_err(|error| match error.classify() {
-        Category::Data => ApiError::invalid(format!("the request body is wrong: {}", wrong::<T>(body, &error))),
-        Category::Syntax | Category::Eof | Category::Io => {
+    serde_json::from_slice(body).map_err(|error| {
+        // To the library a number in the place of a word is no JSON.
+        let is_json = error.is_data() || error.is_syntax() && serde_json::from_slice::<Value>(body).is_ok();
+        if is_json {
+            ApiError::invalid(format!("the request body is wrong: {}", wrong::<T>(body, &error)))
+        } else {
             ApiError::bad_request("invalid_json", format!("the request body is not JSON: {error}"))
         }
     })
@@ -99,9 +102,38 @@ pub(crate) fn json<'a, T: Deserialize<'a>>(headers: &HeaderMap, body: &'a [u8]) 
 /// Which field of a body is wrong, and how. Reads the body once more, since looking where one is costs each that is right.
 fn wrong<'a, T: Deserialize<'a>>(body: &'a [u8], error: &serde_json::Error) -> String {
     let read: Result<T, _> = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(body));
-    let place = read.err().map(|error| error.path().to_string()).filter(|place| place != ".");
+    let path = read.err().map(|error| error.path().clone());
+    let place = path.as_ref().map(ToString::to_string).filter(|place| place != ".");
+    if error.is_syntax() {
+        let found = path.and_then(|path| found_at(serde_json::from_slice(body).ok()?, &path));
+        let found = found.as_ref().map_or("something else".into(), value_in_words);
+        return format!("`{}` is {found}, which is none of the forms that it may have", place.as_deref().unwrap_or("a field"));
+    }
     let (told, at) = (error.to_string(), format!(" at line {} column {}", error.line(), error.column()));
     in_words(place.as_deref(), told.strip_suffix(&at).unwrap_or(&told))
+}
+
+/// The value to which a path leads.
+fn found_at(mut body: Value, path: &Path) -> Option<Value> {
+    for segment in path {
+        body = match segment {
+            Segment::Seq { index } => body.get_mut(index)?.take(),
+            Segment::Map { key } => body.get_mut(key)?.take(),
+            Segment::Enum { .. } | Segment::Unknown => return None,
+        };
+    }
+    Some(body)
+}
+
+fn value_in_words(value: &Value) -> Cow<'static, str> {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(truth) => truth.to_string().into(),
+        Value::Number(number) => format!("the number `{number}`").into(),
+        Value::String(_) => "a string".into(),
+        Value::Array(_) => "a list".into(),
+        Value::Object(_) => "an object".into(),
+    }
 }
 
 /// What the library says of a field, in the words of JSON.
@@ -260,6 +292,18 @@ mod tests {
             let scopes = "`galaxy` is no scope; there are `turn`, `conversation`, `user` and `everyone`";
             let expected = format!("the request body is wrong: `{place}`: {scopes}");
             assert_eq!(told::<api::DecisionRequest>(body), expected);
+        }
+        for (value, found) in
+            [("null", "null"), ("5", "the number `5`"), ("{}", "an object"), ("[]", "a list"), ("true", "true")]
+        {
+            let expected = |place: &str| {
+                format!("the request body is wrong: `{place}` is {found}, which is none of the forms that it may have")
+            };
+            assert_eq!(told::<api::DecisionRequest>(&format!(r#"{{"decision":{value}}}"#)), expected("decision"));
+            if value != "null" {
+                let body = format!(r#"{{"content":"x","settings":{{"approve":{value}}}}}"#);
+                assert_eq!(told::<api::MessageRequest>(&body), expected("settings.approve"));
+            }
         }
         let lists = |body: &'static str| told::<Lists>(body);
         assert_eq!(

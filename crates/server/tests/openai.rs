@@ -398,6 +398,11 @@ async fn the_same_key_finds_its_turn_in_whatever_conversation_it_went_on() {
     let other = chat(json!([user("other")]), "b").await;
     assert_eq!(other.error(), (400, "invalid_request_error".to_owned(), "idempotency_key_reused".to_owned()));
     assert!(other.body.contains("the idempotency key `b` was"), "{}", other.body);
+    // A header leads somewhere else.
+    let headers = [("content-type", "application/json"), ("idempotency-key", "a"), ("x-turnwright-conversation", "elsewhere")];
+    let one = Body::from(json!({"messages": [user("1")]}).to_string());
+    let elsewhere = server.send(Method::POST, "/v1/chat/completions", one, &headers).await;
+    assert_eq!(elsewhere.error(), (400, "invalid_request_error".to_owned(), "idempotency_key_reused".to_owned()));
 
     let id = format!("resp_{}", first["id"].as_str().unwrap().trim_start_matches("chatcmpl-"));
     let body = json!({"input": "else", "previous_response_id": id});

@@ -11,7 +11,7 @@ use turnwright_terminal::compact;
 
 use crate::cli::{Conversations, Everywhere, Listed};
 use crate::exit::{Exit, Failure};
-use crate::opened::{self, QUIET};
+use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 use crate::table::{first_line, table};
 
@@ -34,6 +34,12 @@ pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output:
     };
     let host = opened.start(needs).await?;
     let engine = host.engine();
+    let is_for_people =
+        matches!(command, Conversations::Compact { .. } | Conversations::Stop { .. } | Conversations::Delete { .. });
+    if is_for_people && let Err(refused) = people_only(&host) {
+        host.shutdown().await;
+        return Err(refused);
+    }
     let result = match command {
         Conversations::List { limit, listed } => list(engine, limit, listed, output).await,
         Conversations::Search { words, limit, listed } => search(&host, &words.join(" "), limit, listed, output).await,

@@ -9,7 +9,7 @@ use turnwright_host::{Environment, Host, MAX_MEMORY_BYTES, Memory, Needs};
 use crate::cli::Everywhere;
 use crate::cli::knowledge::Memory as Typed;
 use crate::exit::{Exit, Failure};
-use crate::opened::{self, QUIET};
+use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 
 pub(super) async fn run(everywhere: &Everywhere, command: Typed, output: &mut Output) -> Result<Exit, Failure> {
@@ -22,6 +22,9 @@ pub(super) async fn run(everywhere: &Everywhere, command: Typed, output: &mut Ou
 }
 
 async fn carry_out(host: &Host, environment: &Environment, command: Typed, output: &mut Output) -> Result<(), Failure> {
+    if !matches!(command, Typed::Show) {
+        people_only(host)?;
+    }
     let off = || Failure::usage("nothing is remembered: `enabled = false` stands below `[memory]`");
     let (memory, user) = (host.memory().ok_or_else(off)?, host.engine().user().clone());
     let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());

@@ -250,6 +250,11 @@ fn the_commands_that_decide_are_for_people_too() {
         "users add eve --role admin".to_owned(),
         "users token local".to_owned(),
         "users link local".to_owned(),
+        "conversations delete c --purge".to_owned(),
+        "conversations stop c".to_owned(),
+        "conversations compact c".to_owned(),
+        "memory edit <servers.json".to_owned(),
+        "memory clear".to_owned(),
     ];
     let clean = format!("{database}env -u TURNWRIGHT_PROCESS {program} --data-dir {data}");
     let by_variable = format!("{database}TURNWRIGHT_APPROVE=all {program} --data-dir {data} chat write");

@@ -1,6 +1,8 @@
 //! Globs as rules take them: `*` stays within one part of a path, `**` does not.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobBuilder;
+
+use crate::Glob;
 
 /// Anything, over any number of `/`, in the words of a library whose `**` says that of whole parts of a path alone.
 const ANYTHING: &str = "{*,*/**/*}";
@@ -9,9 +11,8 @@ const ANYTHING: &str = "{*,*/**/*}";
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn matcher(glob: &str) -> Result<GlobMatcher, String> {
-    let built = GlobBuilder::new(&crossing(glob)).literal_separator(true).backslash_escape(true).build();
-    built.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+pub(super) fn matcher(glob: &str) -> Result<Glob, String> {
+    Glob::new(GlobBuilder::new(&crossing(glob)).literal_separator(true).backslash_escape(true))
 }
 
 /// The glob with each `**` that is only a piece of a part written so that it crosses `/` too: `a**b` would otherwise be `a*b`, and a

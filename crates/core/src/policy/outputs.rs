@@ -31,7 +31,12 @@ struct Options {
     is_dashless: bool,
     /// Whether a second operand is what it writes.
     writes_second: bool,
+    /// Pieces of words, in small letters, that start others wherever they stand, and those that write.
+    pieces: (&'static [&'static str], &'static [&'static str]),
 }
+
+/// What begins another program among the settings of OpenSSH.
+const SSH_SETTINGS: &[&str] = &["command", "exec", "include", "provider", "xauthlocation"];
 
 const NONE: Options = Options {
     names: &[],
@@ -41,6 +46,7 @@ const NONE: Options = Options {
     whole: &[],
     is_dashless: false,
     writes_second: false,
+    pieces: (&[], &[]),
 };
 
 static PROGRAMS: &[Options] = &[
@@ -53,7 +59,7 @@ static PROGRAMS: &[Options] = &[
     },
     Options { names: &["shuf", "gshuf"], writes: ("o", &["output"]), values: "ein", ..NONE },
     Options { names: &["iconv"], writes: ("o", &["output"]), values: "ft", ..NONE },
-    Options { names: &["tree"], writes: ("o", &[]), values: "LPIHT", ..NONE },
+    Options { names: &["tree"], writes: ("oR", &[]), values: "LPIHT", ..NONE },
     Options { names: &["uniq", "guniq"], writes_second: true, values: "fsw", ..NONE },
     Options { names: &["xxd"], writes_second: true, values: "cglos", ..NONE },
     Options { names: &["sed", "gsed"], writes: ("iI", &["in-place"]), values: "efl", ..NONE },
@@ -85,8 +91,10 @@ static PROGRAMS: &[Options] = &[
                 "hsts",
                 "alt-svc",
                 "libcurl",
+                "ssl-sessions",
             ],
         ),
+        pieces: (&[], &["--expand-", "%output{", "write-out=@", "-w@"]),
         values: "AbCdeEFhHmPQrtTuUwxXyYz",
         whole: &["cookie", "remote-time"],
         ..NONE
@@ -115,6 +123,21 @@ static PROGRAMS: &[Options] = &[
         is_dashless: true,
         ..NONE
     },
+    Options { names: &["sdiff", "gsdiff"], writes: ("o", &["output"]), starts: ("", &["diff-program"]), values: "Iw", ..NONE },
+    Options { names: &["diff3", "gdiff3"], starts: ("", &["diff-program"]), values: "L", ..NONE },
+    Options { names: &["split", "gsplit"], starts: ("", &["filter"]), values: "abClnt", ..NONE },
+    Options { names: &["cpio", "gcpio"], starts: ("", &["rsh-command"]), values: "CDEFHIMOR", ..NONE },
+    Options { names: &["zip"], starts: ("", &["unzip-command"]), values: "bnPtXi", pieces: (&["-tt"], &[]), ..NONE },
+    Options {
+        names: &["ssh", "slogin"],
+        writes: ("E", &[]),
+        starts: ("FI", &[]),
+        values: "BbcDeiJLlmOoPpQRSWw",
+        pieces: (SSH_SETTINGS, &[]),
+        ..NONE
+    },
+    Options { names: &["scp"], starts: ("FSD", &[]), values: "cilJoPX", pieces: (SSH_SETTINGS, &[]), ..NONE },
+    Options { names: &["sftp"], starts: ("FSDb", &[]), values: "BciJloPRsX", pieces: (SSH_SETTINGS, &[]), ..NONE },
     Options { names: &["rsync"], starts: ("e", &["rsh", "rsync-path"]), values: "fTBM", ..NONE },
 ];
 
@@ -177,8 +200,12 @@ impl Options {
         };
         let operands = words.iter().filter(|word| word.text == "-" || !word.text.starts_with('-')).count();
         let writes_second = self.writes_second && (operands > 1 || follow);
-        let writes = says(self.writes) || writes_second || may_have_more_options(words, follow);
-        Beside { writes, starts_others: says(self.starts) }
+        let holds = |pieces: &[&str]| {
+            words.iter().map(|word| word.text.to_ascii_lowercase()).any(|word| pieces.iter().any(|piece| word.contains(piece)))
+        };
+        let (starting, writing) = self.pieces;
+        let writes = says(self.writes) || writes_second || holds(writing) || may_have_more_options(words, follow);
+        Beside { writes, starts_others: says(self.starts) || holds(starting) }
     }
 }
 

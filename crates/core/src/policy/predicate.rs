@@ -1,6 +1,5 @@
 //! What a rule says about one argument of a call.
 
-use globset::GlobMatcher;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -10,6 +9,7 @@ use super::glob::matcher;
 use super::path::{self, Folder};
 use super::programs::Programs;
 use super::{Action, Match};
+use crate::Glob;
 
 /// What a rule says about an argument, as it is written: a glob, or a table of tests which must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +104,7 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<V
 /// A predicate, ready for use.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Predicate {
-    glob: Option<GlobMatcher>,
+    glob: Option<Glob>,
     below: Option<Vec<Folder>>,
     min: Option<Number>,
     max: Option<Number>,
@@ -116,7 +116,7 @@ pub(super) struct Predicate {
 #[derive(Debug, Clone)]
 enum Named {
     Path(String),
-    Name(String, Option<GlobMatcher>),
+    Name(String, Option<Glob>),
 }
 
 /// What is wrong with a predicate: where in it, and what would be right.
@@ -226,7 +226,7 @@ fn each(value: &Value, test: &dyn Fn(&Value) -> Match) -> Match {
 
 /// What climbs with `..` is never certain to be inside what a glob names, nor is what is a path of it only as a tool may read it:
 /// from a folder of the tool's own, from somebody's home, or with parts that say nothing.
-fn globbed(glob: &GlobMatcher, value: &Value, start: Option<&str>) -> Match {
+fn globbed(glob: &Glob, value: &Value, start: Option<&str>) -> Match {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
@@ -242,7 +242,7 @@ fn globbed(glob: &GlobMatcher, value: &Value, start: Option<&str>) -> Match {
         Some(start) if !text.starts_with('/') => format!("{start}/{text}"),
         _ => text.clone(),
     };
-    let is_of_home = text.starts_with('~') && glob.glob().glob().starts_with('/');
+    let is_of_home = text.starts_with('~') && glob.text().starts_with('/');
     let may_be = is_of_home || [text, whole].iter().any(|text| glob.is_match(path::plain(text)));
     if may_be { Match::Unknown } else { Match::No }
 }
@@ -272,7 +272,8 @@ fn compare(a: &Number, b: &Number) -> std::cmp::Ordering {
     let whole = |number: &Number| number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     match (whole(a), whole(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
-        _ => a.as_f64().unwrap_or(f64::NAN).total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
+        // Each number of JSON is one; `-0.0` is 0.
+        _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(std::cmp::Ordering::Equal),
     }
 }
 
@@ -372,7 +373,7 @@ pub fn check_glob(text: &str) -> Result<(), String> {
     matcher(text).map(drop)
 }
 
-pub(super) fn compile(at: &'static str, glob: &str) -> Result<GlobMatcher, Wrong> {
+pub(super) fn compile(at: &'static str, glob: &str) -> Result<Glob, Wrong> {
     matcher(glob).map_err(|why| Wrong { at, what: format!("`{glob}` is not a glob: {why}; `/tmp/**` would be one") })
 }
 

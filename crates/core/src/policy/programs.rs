@@ -3,7 +3,7 @@
 use super::builtins::{self, Dialect};
 use super::outputs::beside;
 use super::shell::{self, Command, Word};
-use super::wrappers::{Meaning, Wrapper, is_opaque, is_shell, is_treacherous, wrapper};
+use super::wrappers::{Meaning, Wrapper, is_opaque, is_shell, is_treacherous, may_be_started, wrapper};
 
 /// How deep lines may lie in the arguments of shells.
 const MAX_DEPTH: usize = 8;
@@ -116,6 +116,7 @@ impl Programs {
                 "git" => self.has_unknown |= git_may_start_others(rest, tail),
                 _ => self.has_unknown |= is_opaque(name) || builtins::may_do_more(name, rest, self.dialect),
             }
+            self.behind(may_be_started(name, rest), depth);
             let beside = beside(name, rest, tail == Tail::Follows);
             self.writes |= beside.writes;
             self.has_unknown |= beside.starts_others;
@@ -124,6 +125,25 @@ impl Programs {
         // What lies elsewhere only has the wrapper's name.
         if let Some(program) = self.found.get_mut(at) {
             program.is_seen_through = is_seen_through && program.trusted_name().is_some();
+        }
+    }
+
+    /// What may be started by a program that is named in its own right. Which of its words is a command is for that program to say.
+    fn behind(&mut self, words: &[Word], depth: usize) {
+        let mut is_first = true;
+        for word in words {
+            let line = match word.text.strip_prefix('-') {
+                Some(option) => option.split_once('=').map_or("", |(_, value)| value),
+                None => word.text.as_str(),
+            };
+            if !word.is_literal {
+                self.has_unknown |= is_first || line.contains(' ');
+            } else if !line.is_empty() {
+                let mut started = Self { dialect: self.dialect, ..Self::default() };
+                started.line(line, depth + 1);
+                self.found.extend(started.found.into_iter().map(|program| Program { is_seen_through: true, ..program }));
+            }
+            is_first &= word.text.starts_with('-');
         }
     }
 

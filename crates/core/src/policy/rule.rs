@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use globset::GlobMatcher;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::predicate::{Around, Predicate, compile};
 use super::{Action, Match, PredicateText, Remembered, Scope};
+use crate::Glob;
 
 /// A rule as it is written in the configuration (`[[approval.rules]]`), or remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct RuleError {
 pub(super) struct Rule {
     pub(super) text: RuleText,
     pub(super) origin: Origin,
-    tool: GlobMatcher,
+    tool: Glob,
     when: Vec<(String, Predicate)>,
 }
 

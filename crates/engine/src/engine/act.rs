@@ -375,7 +375,7 @@ impl Engine {
     /// Hides a message from people and models. Its entry stays.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`].
+    /// [`EngineError::NotFound`]; [`EngineError::Invalid`] where its turn is open.
     pub async fn hide(&self, id: &ConversationId, message: MessageId) -> Result<(), EngineError> {
         let (engine, id) = (self.clone(), id.clone());
         let hide = async move {
@@ -519,7 +519,15 @@ fn cancel(inner: &Inner, state: &State, (turn, bounds): (Option<TurnId>, Bounds)
 fn hide(state: &State, message: MessageId) -> Result<Act<()>, EngineError> {
     let entries = match state.journal.entry(message.0).map(|stored| &*stored.entry) {
         Some(Entry::User(_) | Entry::Assistant(_)) if state.journal.is_hidden(message) => Vec::new(),
+        // The model would not know of the calls that it made there, and make them again.
+        Some(Entry::Assistant(_)) if state.journal.open_turn().is_some_and(|turn| turn.id().0 <= message.0) => {
+            return Err(EngineError::Invalid { what: "the message is part of an open turn: cancel that first".to_owned() });
+        }
         Some(Entry::User(_) | Entry::Assistant(_)) => vec![Entry::Control(Control::Hidden { message })],
+        Some(Entry::Result(_)) => {
+            let what = format!("`{message}` is the result of a call: hide the message of the model's that made it");
+            return Err(EngineError::Invalid { what });
+        }
         _ => return Err(EngineError::NotFound { what: format!("message `{message}` in this conversation") }),
     };
     let side = retitled(state.chosen.title.as_deref(), &state.journal, &entries);

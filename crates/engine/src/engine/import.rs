@@ -50,10 +50,11 @@ impl Engine {
             return Ok(created);
         }
         match self.import_once(new, of).await {
-            // The same request came twice at once, and the other one was stored first.
-            Err(EngineError::Store(repeated @ StoreError::Repeated { .. })) => {
-                self.created_before(idempotency.as_ref()).await?.ok_or(EngineError::Store(repeated))
-            }
+            // The same request may have come twice at once, and the other one was stored first.
+            Err(
+                known @ (EngineError::Store(StoreError::Repeated { .. } | StoreError::Exists { .. })
+                | EngineError::Exists { .. }),
+            ) => self.created_before(idempotency.as_ref()).await?.ok_or(known),
             created => created,
         }
     }
@@ -73,10 +74,17 @@ impl Engine {
         self.limits().admit_chosen(new.title.as_deref(), &new.overlay)?;
         let conversation = self.conversation(id).await?;
         let journal = self.journal(id).await?;
-        if let Some(message) = before
-            && !matches!(journal.entry(message.0).map(|stored| &*stored.entry), Some(Entry::User(_) | Entry::Assistant(_)))
-        {
-            return Err(EngineError::Invalid { what: format!("`{message}` is no message of conversation `{id}`") });
+        if let Some(message) = before {
+            let what = match journal.entry(message.0).map(|stored| &*stored.entry) {
+                Some(Entry::User(_) | Entry::Assistant(_)) => None,
+                Some(Entry::Result(_)) => {
+                    Some(format!("`{message}` is the result of a call: name the message of the model's that made it"))
+                }
+                _ => Some(format!("`{message}` is no message of conversation `{id}`")),
+            };
+            if let Some(what) = what {
+                return Err(EngineError::Invalid { what });
+            }
         }
         self.fork_of(conversation, fork(&journal, before), new).await
     }

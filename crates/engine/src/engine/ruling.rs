@@ -10,6 +10,7 @@ use super::Engine;
 use crate::EngineError;
 use crate::inner::Inner;
 use crate::live::Live;
+use crate::ruler::is_in;
 
 /// What to remember of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,6 +162,8 @@ impl Engine {
         let whose = Whose { conversation, turn, owner: &self.user };
         let policy = self.inner.policy.with(self.inner.rules.known().iter(), whose);
         let mode = approve.unwrap_or(settings.approve);
+        let is_offered = settings.tools.as_ref().is_none_or(|globs| is_in(globs, name));
+        let checked = if is_offered { checked } else { Err("it is not offered in this conversation".to_owned()) };
         let explanation = checked
             .map(|_| policy.explain(Asked { mode, name, declared: tool.definition.declared, arguments: &value }))
             .map_err(|problem| format!("nobody is asked about it, because {problem}"));

@@ -86,6 +86,20 @@ async fn changed_arguments_are_checked_run_and_told_to_the_model() {
 }
 
 #[tokio::test]
+async fn arguments_that_come_back_as_they_were_are_no_change() {
+    let (world, call) = parked().await;
+    let asked = world.journal().await.turn().unwrap().call(call).unwrap().arguments.to_owned();
+    let spaced = asked.replace(':', " : ");
+    assert_ne!(spaced, asked);
+    let untouched = Choice { arguments: Some(spaced), ..choice(Verdict::Allow) };
+    world.engine.decide(&world.id, call, untouched).await.unwrap();
+    let turn = world.journal().await.turn().unwrap().id();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+    let told = &world.provider.asked()[1];
+    assert!(world.source.effects().len() == 1 && !told.contains("changed the arguments"), "{told}");
+}
+
+#[tokio::test]
 async fn a_message_to_a_parked_turn_is_held_or_declines_what_waits() {
     let (world, call) = parked().await;
     let held = world.send("hello?").await;

@@ -9,7 +9,8 @@ use turnwright_core::{
     Declared, Entry, ProviderFailure, ProviderFailureKind, StreamDelta, ToolChoice, ToolErrorKind, TurnStatus,
 };
 use turnwright_engine::{
-    CallLimits, EngineError, KnownAs, KnownSecrets, NewMessage, SettingsOverlay, ToolError, ToolOutput, TurnState,
+    CallLimits, EngineError, KnownAs, KnownSecrets, NewConversation, NewMessage, SettingsOverlay, ToolError, ToolOutput,
+    TurnState,
 };
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -46,6 +47,36 @@ async fn a_turn_with_parallel_calls_stores_each_step_in_one_append_and_answers()
         world.provider.asked(),
         ["user: go", "user: go\nassistant: Let me look. [tools__echo, tools__echo]\nresult: {\"a\":1}\nresult: {\"b\":2}",]
     );
+}
+
+#[tokio::test]
+async fn a_tool_that_a_conversation_does_not_offer_is_explained_as_refused() {
+    let world = world(ScriptedProvider::new([]), echo(), Setup::default()).await;
+    let overlay = SettingsOverlay { tools: Some(vec!["other__*".to_owned()]), ..SettingsOverlay::default() };
+    let narrow = world.engine.create(NewConversation { overlay, ..NewConversation::default() }).await.unwrap().id;
+    let explained = async |id| world.engine.explain(Some(id), None, "tools__echo", "{}").await.unwrap().explanation;
+    assert!(explained(&world.id).await.is_ok());
+    let refused = explained(&narrow).await.unwrap_err();
+    assert_eq!(refused, "nobody is asked about it, because it is not offered in this conversation");
+}
+
+#[tokio::test]
+async fn the_same_request_at_the_same_moment_makes_one_conversation() {
+    let world = world(ScriptedProvider::new([]), echo(), Setup::default()).await;
+    let new = |name: &str, key: &str| NewConversation {
+        id: Some(name.parse().unwrap()),
+        idempotency: Some((key.to_owned(), "hash".to_owned())),
+        ..NewConversation::default()
+    };
+    let made = |key| world.engine.create(new("z", key));
+    let (first, second, other) = tokio::join!(made("k"), made("k"), made("other"));
+    assert_eq!(
+        (&first.unwrap(), other.unwrap_err().to_string()),
+        (&second.unwrap(), "there is a conversation `z` already".to_owned())
+    );
+    let forked = |key| world.engine.fork(&world.id, None, new("y", key));
+    let (first, second, other) = tokio::join!(forked("f"), forked("f"), forked("other"));
+    assert_eq!((&first.unwrap(), other.is_err()), (&second.unwrap(), true));
 }
 
 #[tokio::test]

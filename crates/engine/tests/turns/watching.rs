@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use turnwright_core::{
-    ApproveMode, AssistantBlock, Entry, Finish, FinishReason, MessageId, NativeBlock, Seq, StoredEntry, StreamDelta,
+    ApproveMode, AssistantBlock, Control, Entry, Finish, FinishReason, MessageId, NativeBlock, Seq, StoredEntry, StreamDelta,
 };
-use turnwright_engine::{EngineError, Event, TurnState, Watch, WatchFrom};
-use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+use turnwright_engine::{Append, EngineError, Event, NewConversation, NewMessage, Store, TurnState, Watch, WatchFrom};
+use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
-use crate::support::{Setup, World, completed, world};
+use crate::support::{Setup, World, completed, engine, world};
 
 fn echo() -> ScriptedSource {
     ScriptedSource::new("tools", [ScriptedTool::echo("echo")])
@@ -126,12 +126,22 @@ fn said(stored: &StoredEntry) -> Option<MessageId> {
 
 #[tokio::test]
 async fn a_call_that_waits_is_told_whatever_is_hidden() {
-    let world = world(script(None), echo(), Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
-    assert_eq!(world.turn("go").await, TurnState::Parked);
-    let journal = world.journal().await;
-    let asks = journal.entries().iter().filter_map(said).next_back().unwrap();
-    world.engine.hide(&world.id, asks).await.unwrap();
-    let events = world.engine.watch(&world.id, WatchFrom::After(None)).await.unwrap().next().await.unwrap().events;
+    let store = MemoryStore::default();
+    let asking = || Setup { approve: ApproveMode::Ask, ..Setup::default() };
+    let first = engine(store.another_process(), script(None), Arc::new(echo()), asking());
+    let id = first.create(NewConversation::default()).await.unwrap().id;
+    let turn = first.send(&id, NewMessage::text("go")).await.unwrap().turn_id;
+    assert_eq!(first.wait(&id, turn).await.unwrap(), TurnState::Parked);
+    let journal = first.journal(&id).await.unwrap();
+    let message = journal.entries().iter().filter_map(said).next_back().unwrap();
+    let refused = first.hide(&id, message).await.unwrap_err();
+    assert_eq!(refused, EngineError::Invalid { what: "the message is part of an open turn: cancel that first".to_owned() });
+    first.shutdown().await;
+    // Older versions hid it.
+    let (at, entries) = (journal.next_seq(), vec![Entry::Control(Control::Hidden { message })]);
+    store.append(Append { conversation: id.clone(), at, entries, at_ms: 1_000, side: Vec::new() }).await.unwrap();
+    let second = engine(store, script(None), Arc::new(echo()), asking());
+    let events = second.watch(&id, WatchFrom::After(None)).await.unwrap().next().await.unwrap().events;
     assert!(events.iter().any(|event| matches!(event, Event::ToolInputReady { .. })), "{events:?}");
     assert!(events.iter().any(|event| matches!(event, Event::ToolApprovalRequested { .. })), "{events:?}");
     assert!(!events.iter().any(|event| matches!(event, Event::TextDelta { .. })), "{events:?}");

@@ -195,11 +195,19 @@ fn of_call(journal: &Journal, asked: ApprovalId, choice: &Choice) -> Standing {
                 if !was_asked || decided != asked.number {
                     continue;
                 }
-                let read = |arguments: &Option<String>| {
-                    arguments.as_deref().map(|arguments| serde_json::from_str::<Value>(arguments).unwrap_or_default())
+                let read = |arguments: &str| serde_json::from_str::<Value>(arguments).unwrap_or_default();
+                let is_same = match (decision.arguments.as_deref(), choice.arguments.as_deref()) {
+                    (None, None) => true,
+                    (Some(decided), Some(given)) => read(decided) == read(given),
+                    (Some(_), None) => false,
+                    // What is given back as it came changes nothing.
+                    (None, Some(given)) => {
+                        let call = journal.turn().and_then(|turn| turn.call(asked.call));
+                        call.is_some_and(|call| read(call.arguments) == read(given))
+                    }
                 };
                 let is_it = decision.verdict.lets_run() == choice.verdict.lets_run()
-                    && read(&decision.arguments) == read(&choice.arguments)
+                    && is_same
                     && (choice.reason.is_none() || decision.reason == choice.reason);
                 return if is_it { Standing::Answered } else { Standing::AnsweredOtherwise };
             }

@@ -9,8 +9,8 @@ use turnwright_core::{
     ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, Seq, ToolDefinition, TurnId, is_blank,
 };
 use turnwright_engine::{
-    Answers, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
-    WholeJournal,
+    Answers, ClientResult, ConversationChange, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting,
+    SettingsOverlay, StoreError, WholeJournal,
 };
 use turnwright_host::import;
 
@@ -161,6 +161,9 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
             None => ask.conversation = Some(continued(state, previous, brings(&ask)).await?),
         }
     }
+    if let Some(chain) = ask.conversation.clone().filter(|_| ask.previous.is_some()) {
+        stays_in_chain(state, &chain, &mut ask).await?;
+    }
     if let Some(begun) = decide(state, &ask, users.clone(), &history).await? {
         return Ok(begun);
     }
@@ -239,7 +242,10 @@ async fn give(
     state.engine().give_results_once(&conversation, results.clone(), key).await?;
     // Of several that came at the same moment the first counts.
     if let Some(call) = state.engine().look(&conversation, |journal| given_otherwise(journal, &results)).await? {
-        return Err(refuse(call));
+        if ask.previous.is_none() {
+            return Err(refuse(call));
+        }
+        return give_otherwise(state, (&conversation, &results), ask, users.to_vec(), history.clone()).await.map(Some);
     }
     let begun = if users.is_empty() {
         let retry = are_there.then_some(&ask.overlay);
@@ -248,6 +254,36 @@ async fn give(
         say(state, Place::There(conversation), ask, users.to_vec(), history.clone()).await?
     };
     Ok(Some(begun))
+}
+
+/// What system and developer items say is said in all of the chain of responses from then on, as its other items are.
+async fn stays_in_chain(state: &ServerState, chain: &ConversationId, ask: &mut Ask) -> Result<(), ApiError> {
+    let said = loop {
+        let of = state.engine().conversation(chain).await?;
+        let before = of.overlay.system_prompt.clone();
+        let is_new = |said: &&String| before.as_ref().is_none_or(|before| !before.ends_with(said.as_str()));
+        let Some(new) = ask.history.system.as_ref().filter(is_new) else { break before };
+        let said = joined([before, Some(new.clone())]);
+        let overlay = SettingsOverlay { system_prompt: said.clone(), ..of.overlay.clone() };
+        let change = ConversationChange { title: None, overlay: Some(overlay), of: Some(of) };
+        match state.engine().update(chain, change).await {
+            // Somebody else was first.
+            Err(EngineError::Store(StoreError::Changed { .. })) => {}
+            changed => {
+                changed?;
+                break said;
+            }
+        }
+    };
+    if ask.overlay.system_prompt.is_some() {
+        ask.overlay.system_prompt = joined([ask.history.instructions.clone(), said]);
+    }
+    Ok(())
+}
+
+/// What is said before a conversation, one below the other.
+pub(crate) fn joined<const COUNT: usize>(said: [Option<String>; COUNT]) -> Option<String> {
+    said.into_iter().flatten().reduce(|before, more| format!("{before}\n\n{more}"))
 }
 
 fn brings(ask: &Ask) -> Brings {
@@ -442,6 +478,11 @@ fn of_conversation(ask: &Ask) -> SettingsOverlay {
 /// it took over.
 async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask) -> Result<Option<Seq>, ApiError> {
     let unreadable = |what: String| ApiError::invalid(what).about("messages");
+    for item in ask.history.before_users() {
+        if let Said::User(content) = &item.said {
+            state.engine().admits(content).map_err(|error| ApiError::from(error).about("messages"))?;
+        }
+    }
     let bytes = written::list(ask.history.before_users()).map_err(|error| unreadable(error.to_string()))?;
     let settings = ask.overlay.over(&state.engine().defaults());
     let taken = state.known().fingerprint(state.engine().user()).of_history(&bytes, &settings);

@@ -53,6 +53,8 @@ pub(crate) enum Messages {
 pub(crate) struct History {
     /// What the model is told before the conversation.
     pub(crate) system: Option<String>,
+    /// What it is told besides, for this answer alone.
+    pub(crate) instructions: Option<String>,
     /// Up to the newest answer.
     pub(crate) before: Vec<Item>,
     /// What came since.

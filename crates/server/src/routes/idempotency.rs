@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::ApiError;
 use crate::extract::Whole;
+use crate::openai::begin::CONVERSATION_HEADER;
 
 /// The longest idempotency key, in bytes.
 const MAX_KEY_BYTES: usize = 255;
@@ -20,6 +21,14 @@ pub(super) fn repeatable(whole: &Whole, route: &str) -> Result<Option<(String, S
 pub(crate) fn asked(whole: &Whole) -> Result<Option<(String, String)>, ApiError> {
     let Some(key) = key(&whole.headers)? else { return Ok(None) };
     Ok(Some((key.to_owned(), fingerprint(whole))))
+}
+
+/// As [`asked`], where a header may say in which conversation it is asked: in another one it is another request.
+pub(super) fn asked_where_named(whole: &Whole) -> Result<Option<(String, String)>, ApiError> {
+    let asked = asked(whole)?;
+    let Some(named) = whole.headers.get(CONVERSATION_HEADER) else { return Ok(asked) };
+    let both = [named.as_bytes(), b"\n", &whole.body].concat();
+    Ok(asked.map(|(key, _)| (key, hash_of(&both))))
 }
 
 /// A hash of what was asked.

@@ -159,8 +159,11 @@ pub(super) async fn attach(
 ) -> Result<Response, ApiError> {
     let created_at_ms = state.engine().conversation(&id).await?.created_at_ms;
     let name = named.document;
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
-        let detail = format!("the document's name must be 1 to {MAX_NAME_BYTES} bytes without control characters");
+    // Browsers take `.` and `..` out of an address.
+    let is_path = matches!(name.as_str(), "." | "..");
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) || is_path {
+        let detail =
+            format!("the document's name must be 1 to {MAX_NAME_BYTES} bytes without control characters, not `.` or `..`");
         return Err(ApiError::invalid(detail).about("document"));
     }
     let (knows, file, bytes) = (knowledge(&state)?.clone(), name.clone(), whole.body.to_vec());

@@ -18,7 +18,7 @@ use turnwright_engine::{Answers, Choice, EngineError, KeptBy, NewMessage, OnWait
 use super::chat::{begin_of, cannot_ask, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
-use super::ui_said_again::{can_be_retried, named, names, newest, question};
+use super::ui_said_again::{Meant, can_be_retried, named, names, newest, question};
 use crate::attached::{self, Attached};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
@@ -300,6 +300,10 @@ async fn regenerate(
         Some(asked) => Some(asked),
         None => question(&journal, &request.messages).message(meant(request))?.or_else(|| newest(&journal)),
     };
+    if request.message_id.is_none() && asked != newest(&journal) {
+        // The page has not seen all that would be hidden.
+        Meant::Unknown.message(meant(request))?;
+    }
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {

@@ -43,7 +43,8 @@ pub(super) async fn as_told(
             }
             continue;
         };
-        let Assembled { metadata, parts, .. } = told.swap_remove(at);
+        let Assembled { metadata, mut parts, .. } = told.swap_remove(at);
+        tell_reasons(&mut parts, events);
         message.insert("parts".to_owned(), parts.into_iter().map(Value::Object).collect());
         message.extend(metadata.map(|metadata| ("metadata".to_owned(), metadata)));
     }
@@ -66,6 +67,22 @@ fn stored(events: &[Event]) -> &[Event] {
     let rest = events.get(last..).unwrap_or_default();
     let end = rest.iter().position(is_begin).map_or(events.len(), |begin| last.saturating_add(begin));
     events.get(..end).unwrap_or_default()
+}
+
+/// Adds the person's words to what they denied. The stream has no place for them before version 7, where the page that sent them has them.
+fn tell_reasons(parts: &mut [Map<String, Value>], events: &[Event]) {
+    for part in parts {
+        let Some(call) = part.get("toolCallId").and_then(Value::as_str).map(str::to_owned) else { continue };
+        let Some(approval) = part.get_mut("approval").and_then(Value::as_object_mut) else { continue };
+        if approval.get("approved") != Some(&Value::Bool(false)) || approval.contains_key("reason") {
+            continue;
+        }
+        let said = events.iter().rev().find_map(|event| match event {
+            Event::ToolApprovalDecided { call_id, reason, .. } if call_id.to_string() == call => reason.clone(),
+            _ => None,
+        });
+        approval.extend(said.map(|said| ("reason".to_owned(), Value::from(said))));
+    }
 }
 
 /// Makes of calls that wait to be allowed what clients know that know no approvals.

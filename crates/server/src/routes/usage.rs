@@ -159,7 +159,8 @@ fn told(spending: &Spending, budgets: &[Budgeted], from: Date, until: Date) -> a
 }
 
 fn day(name: &str, text: &str) -> Result<Date, ApiError> {
-    text.parse().map_err(|_| {
+    // What is said of a time of the day would not count.
+    text.parse().ok().filter(|day: &Date| day.to_string() == text).ok_or_else(|| {
         let shown: String = text.chars().take(40).collect();
         ApiError::bad_request("invalid_query", format!("{name} is {shown:?}, it must be a day such as 2026-11-01"))
     })

@@ -62,6 +62,36 @@ impl Server {
 }
 
 #[tokio::test]
+async fn a_history_has_the_words_with_which_a_person_denied() {
+    let server = server([Answer::whole([call(0, "lab__touch", "{}")]), Answer::whole([text("Then not.")])]);
+    let first = server.post("/api/chat?ui=6", says("Touch!")).await;
+    let mut denies = answers("turn_1", &[(&asked_about(&first)[0], false)]);
+    denies["messages"][0]["parts"][0]["approval"]["reason"] = json!("Not today.");
+    server.post("/api/chat?ui=6", denies.clone()).await;
+    for version in ["6", "7"] {
+        let path = format!("/api/v1/conversations/c1/messages?format=ai-sdk-ui&ui={version}");
+        let parts = server.get(&path).await.json()["data"][1]["parts"].clone();
+        let of_call = parts.as_array().unwrap().iter().find(|part| part["toolCallId"].is_string()).unwrap();
+        assert_eq!(of_call["approval"]["reason"], "Not today.", "{version} {parts}");
+    }
+}
+
+#[tokio::test]
+async fn a_yes_to_what_only_another_client_can_run_is_refused() {
+    let server = server([Answer::whole([call(0, "pick", "{}")]), Answer::whole([text("Then not.")])]);
+    let pick = json!({"type": "function", "function": {"name": "pick", "parameters": {"type": "object"}}});
+    let asks = json!({"model": "test/scripted", "messages": [{"role": "user", "content": "Pick!"}], "tools": [pick],
+        "metadata": {"conversation_id": "c1"}});
+    server.post("/v1/chat/completions", asks).await;
+    let parts = server.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui&ui=6").await.json()["data"][1]["parts"].clone();
+    let call = parts.as_array().unwrap().iter().find_map(|part| part["toolCallId"].as_str()).unwrap().to_owned();
+    let refused = server.post("/api/chat?ui=6", answers("turn_1", &[(&call, true)])).await;
+    assert_eq!((refused.status.as_u16(), &refused.json()["code"]), (409, &json!("not_waiting")), "{}", refused.body);
+    let denied = server.post("/api/chat?ui=6", answers("turn_1", &[(&call, false)])).await;
+    assert!(denied.body.contains("Then not."), "{}", denied.body);
+}
+
+#[tokio::test]
 async fn use_chat_is_told_what_another_door_decided_and_what_came_of_it() {
     let server = server([Answer::whole([call(0, "lab__touch", "{}")]), Answer::whole([text("Then not.")])]);
     let first = server.post("/api/chat?ui=7", says("Touch!")).await;

@@ -144,6 +144,30 @@ async fn a_client_that_comes_back_to_an_answer_of_which_something_is_hidden_is_t
 }
 
 #[tokio::test]
+async fn of_two_results_at_once_one_is_taken_and_the_other_told_so() {
+    let server = server([picks(), Answer::whole([text("It is.")])]);
+    let waits = server.chat(&json!({"messages": [user("Pick!")], "tools": [pick()]})).await.json();
+    let message = &waits["choices"][0]["message"];
+    let [red, blue] = ["red", "blue"].map(|content| {
+        let result = json!({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": content});
+        json!({"messages": [user("Pick!"), message, result], "tools": [pick()]})
+    });
+    let (red, blue) = tokio::join!(server.chat(&red), server.chat(&blue));
+    let mut told = [red.status, blue.status];
+    told.sort_unstable();
+    assert_eq!(told, [200, 400], "{} {}", red.body, blue.body);
+}
+
+#[tokio::test]
+async fn a_message_of_a_history_is_no_larger_than_one_that_is_said() {
+    let server = server([]);
+    server.engine.limit(turnwright_engine::Limits { message_bytes: 10, ..turnwright_engine::Limits::default() });
+    let large = json!([user("longer than ten"), {"role": "assistant", "content": "One."}, user("2")]);
+    let refused = server.chat(&json!({"messages": large})).await;
+    assert_eq!(refused.status, 413, "{}", refused.body);
+}
+
+#[tokio::test]
 async fn another_result_than_was_given_is_refused_and_the_same_is_answered_again() {
     let server = server([picks(), Answer::whole([text("Red it is.")])]);
     let waits = server.chat(&json!({"messages": [user("Pick!")], "tools": [pick()]})).await.json();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, text};
 
-use crate::{Server, picks, server_on};
+use crate::{Server, picks, server, server_on, user};
 
 /// The response as a server tells it later: whole, and at the end of its stream.
 async fn told_by(server: &Server, response: &Value) -> [Value; 2] {
@@ -49,6 +49,29 @@ async fn a_response_tells_what_its_request_said_also_after_a_restart() {
         let cancelled = other.post(&format!("/v1/responses/{}/cancel", response["id"].as_str().unwrap()), &json!({})).await;
         assert_eq!(cancelled.json(), response);
     }
+}
+
+#[tokio::test]
+async fn instructions_hold_for_their_response_and_developers_for_all_that_follow() {
+    let server = server((1..=5).map(|number| Answer::whole([text(&format!("{number}."))])));
+    let developer = |said: &str| json!({"role": "developer", "content": said});
+    let prompt = async |asked: Value| {
+        let told = server.respond(&asked).await.json();
+        let conversation = told["turnwright"]["conversation_id"].as_str().unwrap().parse().unwrap();
+        let of_turn = |journal: &turnwright_core::Journal| journal.turn().unwrap().settings().system_prompt.clone();
+        let prompt = server.engine.look(&conversation, of_turn).await.unwrap();
+        (told["id"].clone(), prompt, told["instructions"].clone())
+    };
+    let some = |said: &str| Some(said.to_owned());
+    let first = prompt(json!({"instructions": "One.", "input": [developer("Kept."), user("1")]})).await;
+    assert_eq!((first.1, first.2), (some("One.\n\nKept."), json!("One.")));
+    let second = prompt(json!({"input": "2", "previous_response_id": first.0})).await;
+    assert_eq!((second.1, second.2), (some("Kept."), json!(null)));
+    let asked = json!({"instructions": "Three.", "input": [developer("More."), user("3")], "previous_response_id": second.0});
+    let third = prompt(asked.clone()).await;
+    assert_eq!((third.1, third.2), (some("Three.\n\nKept.\n\nMore."), json!("Three.")));
+    let fourth = prompt(json!({"input": "4", "previous_response_id": third.0})).await;
+    assert_eq!((fourth.1, fourth.2), (some("Kept.\n\nMore."), json!(null)));
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 //! Which operations a text of the configuration means.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobBuilder;
+use turnwright_core::Glob;
 
 /// A glob over operations: over their ids (`issues/*`), the names of their tools (`createIssue`), and their methods and paths
 /// (`GET /rest/api/3/issue/**`). In it `*` stands for anything, and braces of a path for themselves.
 #[derive(Debug, Clone)]
 pub struct OperationGlob {
     text: String,
-    matcher: GlobMatcher,
+    matcher: Glob,
 }
 
 /// What an operation is called.
@@ -31,9 +32,8 @@ impl OperationGlob {
         // A path is written with its braces, which would be alternatives.
         let is_path = text.contains('/') && (text.starts_with('/') || text.contains(" /"));
         let glob = if is_path { text.replace('{', "[{]").replace('}', "[}]") } else { text.to_owned() };
-        let built = GlobBuilder::new(&glob).literal_separator(false).backslash_escape(true).build();
-        let glob = built.map_err(|error| error.kind().to_string())?;
-        Ok(Self { text: text.to_owned(), matcher: glob.compile_matcher() })
+        let matcher = Glob::new(GlobBuilder::new(&glob).literal_separator(false).backslash_escape(true))?;
+        Ok(Self { text: text.to_owned(), matcher })
     }
 
     /// As it was written.

@@ -118,10 +118,19 @@ pub(super) fn decided_once(
         _ => None,
     });
     let Some(before) = before else { return decision(inner, live, state, call, choice).map(Some) };
-    if (before.verdict, &before.arguments, &before.reason) == (choice.verdict, &choice.arguments, &choice.reason) {
+    let asked = state.journal.open_turn().and_then(|turn| turn.call(call)).map_or("", |view| view.arguments);
+    if (before.verdict, before.arguments.as_deref(), &before.reason) == (choice.verdict, changed(choice, asked), &choice.reason)
+    {
         return Ok(None);
     }
     Err(EngineError::NotWaiting { call, why: "it is decided in two ways at once".to_owned() })
+}
+
+/// The arguments that a person put in the place of the call's. A form gives back as it came what nobody touched.
+fn changed<'a>(choice: &'a Choice, asked: &str) -> Option<&'a str> {
+    let read = |arguments: &str| serde_json::from_str::<Value>(arguments).ok();
+    let is_it = |given: &str| given == asked || read(given).is_some_and(|given| read(asked) == Some(given));
+    choice.arguments.as_deref().filter(|given| !is_it(given))
 }
 
 /// Removes what was remembered for turns of the conversation that are over.
@@ -234,7 +243,8 @@ fn decision(
     };
     fits.map_err(|why: &str| EngineError::NotWaiting { call, why: why.to_owned() })?;
     let may_run = choice.verdict.lets_run();
-    if choice.arguments.is_some() && !may_run {
+    let arguments = changed(choice, view.arguments);
+    if arguments.is_some() && !may_run {
         return Err(EngineError::Invalid { what: "arguments can only be changed with allow or run_again".to_owned() });
     }
     let catalog = inner.catalogs.of(&state.owner);
@@ -246,7 +256,6 @@ fn decision(
     let now = now.filter(|tool| asks_about_change || seen.as_ref().is_none_or(|hash| *hash == tool.hash));
     let hash = now.map(|tool| tool.hash.clone()).or(seen);
     if may_run {
-        let arguments = choice.arguments.as_deref();
         let schema = now.map(|tool| &tool.definition).or_else(|| journal.definition(view.name));
         let checked = schema.zip(hash.as_ref()).map(|(definition, hash)| {
             inner.validators.check(hash, &definition.input_schema, arguments.unwrap_or(view.arguments))
@@ -271,7 +280,7 @@ fn decision(
         verdict: choice.verdict,
         by: DecidedBy::Person,
         definition_hash: hash.filter(|_| may_run).map(|hash| hash.to_string()),
-        arguments: choice.arguments.clone(),
+        arguments: arguments.map(str::to_owned),
         reason: choice.reason.clone(),
         remembered: None,
     });

@@ -14,6 +14,7 @@ const MAX_BYTES: usize = 256 * 1024;
 /// What a request said, by the names of a response's fields, where that is not what the response tells without it.
 pub(crate) fn said(request: &ResponsesRequest, object: &WireResponse) -> Map<String, Value> {
     let mut said = Map::new();
+    said.insert("instructions".to_owned(), json!(request.instructions));
     said.insert("metadata".to_owned(), json!(request.metadata.clone().unwrap_or_default()));
     said.insert("previous_response_id".to_owned(), json!(request.previous_response_id));
     said.insert("background".to_owned(), json!(request.background == Some(true)));
@@ -21,7 +22,6 @@ pub(crate) fn said(request: &ResponsesRequest, object: &WireResponse) -> Map<Str
     let reasoning = request.reasoning.as_ref();
     let text = request.text.as_ref();
     let chosen = [
-        ("instructions", json!(request.instructions)),
         ("parallel_tool_calls", json!(request.parallel_tool_calls)),
         ("temperature", json!(request.temperature)),
         ("tool_choice", json!(request.tool_choice)),

@@ -21,7 +21,7 @@ use crate::openai::stops::Stops;
 use crate::openai::{models, settings};
 use crate::openapi::RepeatableHeader;
 use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
-use crate::routes::idempotency::asked;
+use crate::routes::idempotency::asked_where_named;
 use crate::routes::json;
 use crate::sse::{self, Fold};
 use crate::state::ServerState;
@@ -52,7 +52,7 @@ pub(super) async fn complete(
     let overlay = overlay(&state, &request, &history, model.clone()).await?;
     let has_form = overlay.output.is_some();
     let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
-    let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
+    let idempotency = asked_where_named(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
     let is_named = conversation.is_some();
     // No client of this API answers what is asked before its last message.

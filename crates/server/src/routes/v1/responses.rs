@@ -25,7 +25,7 @@ use crate::openai::responses::{Form, ResponseFold};
 use crate::openai::track::Part;
 use crate::openapi::RepeatableHeader;
 use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
-use crate::routes::idempotency::asked;
+use crate::routes::idempotency::asked_where_named;
 use crate::routes::json;
 use crate::sse::{self, Fold};
 use crate::state::ServerState;
@@ -48,14 +48,16 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     choices::refuse(&request)?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
     let mut history = History::of(history::items(&request.input)?);
-    history.system = request.instructions.clone().into_iter().chain(history.system.take()).reduce(|a, b| format!("{a}\n\n{b}"));
-    let overlay = choices::overlay(&state, &request, &history, model).await?;
+    // They hold for their own response; what the items say stays with the conversation.
+    history.instructions = request.instructions.clone();
+    let system = begin::joined([request.instructions.clone(), history.system.clone()]);
+    let overlay = choices::overlay(&state, &request, system, model).await?;
     let previous = request.previous_response_id.clone();
     if previous.is_some() && request.conversation.as_ref().is_some_and(|conversation| !conversation.is_null()) {
         return Err(exclusive());
     }
     let conversation = if previous.is_some() { None } else { named(&state, &whole, &request).await? };
-    let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
+    let idempotency = asked_where_named(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
     let is_streamed = request.stream == Some(true);
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let says_all = previous.is_none() && conversation.is_none();

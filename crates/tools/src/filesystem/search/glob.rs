@@ -1,13 +1,15 @@
 //! Globs over paths. Pure.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobBuilder;
+use turnwright_core::Glob;
 
 /// A glob over paths, or over names where it holds no slash. `*` and `?` stop at slashes, `**` does not.
 #[derive(Debug, Clone)]
 pub struct PathGlob {
-    glob: GlobMatcher,
+    glob: Glob,
     is_for_name: bool,
 }
 
@@ -21,17 +23,15 @@ impl PathGlob {
         if glob.len() > MOST_BYTES {
             return Err(format!("it is {} bytes, limit {MOST_BYTES}", glob.len()));
         }
-        let matcher = GlobBuilder::new(glob)
-            .literal_separator(true)
-            .case_insensitive(ignore_case)
-            .build()
-            .map_err(|error| error.kind().to_string())?
-            .compile_matcher();
-        Ok(Self { glob: matcher, is_for_name: !glob.contains('/') })
+        let is_for_name = !glob.contains('/');
+        let glob = Glob::new(GlobBuilder::new(glob).literal_separator(true).case_insensitive(ignore_case))?;
+        Ok(Self { glob, is_for_name })
     }
 
     /// Whether a relative path fits.
     pub fn fits(&self, path: &Path) -> bool {
-        if self.is_for_name { path.file_name().is_some_and(|name| self.glob.is_match(name)) } else { self.glob.is_match(path) }
+        // What is no text of a name is one letter for each piece that is none.
+        let fits = |text: &OsStr| self.glob.is_match(text.to_string_lossy());
+        if self.is_for_name { path.file_name().is_some_and(fits) } else { fits(path.as_os_str()) }
     }
 }

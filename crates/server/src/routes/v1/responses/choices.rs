@@ -8,7 +8,6 @@ use turnwright_core::{ModelRef, ToolDefinition};
 use turnwright_engine::SettingsOverlay;
 
 use crate::error::ApiError;
-use crate::openai::history::History;
 use crate::openai::settings;
 use crate::state::ServerState;
 
@@ -16,7 +15,7 @@ use crate::state::ServerState;
 pub(super) async fn overlay(
     state: &ServerState,
     request: &ResponsesRequest,
-    history: &History,
+    system_prompt: Option<String>,
     model: ModelRef,
 ) -> Result<SettingsOverlay, ApiError> {
     let tools = Tools::of(state, request.tools.as_deref().unwrap_or_default()).await?;
@@ -27,7 +26,7 @@ pub(super) async fn overlay(
     let clients = chosen.narrow(tools.clients);
     let overlay = SettingsOverlay {
         model: Some(model),
-        system_prompt: history.system.clone(),
+        system_prompt,
         temperature: request.temperature,
         max_output_tokens: request.max_output_tokens,
         reasoning_effort: settings::effort("reasoning.effort", effort)?,
