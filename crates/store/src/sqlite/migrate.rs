@@ -44,8 +44,8 @@ pub(super) fn migrate(
     connection.progress_handler(0, None::<fn() -> bool>).map_err(|error| failure::of(file, &error))
 }
 
-/// How many steps of SQLite's machine pass between two looks whether anybody still waits; well below a millisecond.
-const STEPS: i32 = 10_000;
+/// How many steps of SQLite's machine pass between two looks whether anybody still waits: a few may copy a large row.
+const STEPS: i32 = 100;
 
 /// Has what this connection does broken off once `may_wait` holds no longer.
 fn ended_by(connection: &mut Connection, may_wait: &Arc<AtomicBool>) -> rusqlite::Result<()> {
