@@ -13,18 +13,55 @@ use crate::{
 /// What a copied turn is said to come from, see [`Control::Imported`].
 const SOURCE: &str = "fork";
 
-/// The journal of what `journal` holds before the message at `before`, of all of it where `None`; with the time of each
+/// The journal of what `journal` shows before the message at `before`, of all of it where `None`; with the time of each
 /// entry, in milliseconds since 1970 UTC. Its turns are over; one that was cut in the middle counts as stopped, so that
-/// it can be taken up again.
+/// it can be taken up again. A message of a person's that joined a turn is shown behind the step that had not seen it: that step is
+/// in the copy, with what its calls gave.
 pub fn fork(journal: &Journal, before: Option<MessageId>) -> Vec<(Entry, u64)> {
     let cut = before.map_or(journal.next_seq(), |message| message.0);
-    let mut copy = Copy { journal, cut, entries: Vec::new(), places: BTreeMap::new(), turn: None, hidden: Vec::new() };
-    for stored in journal.entries().iter().take_while(|stored| stored.seq < cut) {
-        copy.take(stored);
+    let end = joined_until(journal, cut);
+    let mut copy = Copy::of(journal, end);
+    for stored in journal.entries().iter().take_while(|stored| stored.seq < end) {
+        if stored.seq < cut || is_shown_before(&stored.entry, cut) {
+            copy.take(stored);
+        }
     }
     copy.end();
     copy.hide();
     copy.entries
+}
+
+/// Where the turn ends that the message of a person's at `seq` joined; `seq` itself where it is none that did.
+fn joined_until(journal: &Journal, seq: Seq) -> Seq {
+    let is_joined = journal.entry(seq).is_some_and(|stored| matches!(&*stored.entry, Entry::User(_)));
+    if !is_joined || journal.opens_turn(seq) {
+        return seq;
+    }
+    let mut later = journal.entries().iter().filter(|stored| stored.seq > seq);
+    let end = later.find(|stored| match &*stored.entry {
+        Entry::Control(Control::Ended { .. }) => true,
+        Entry::User(_) => journal.opens_turn(stored.seq),
+        _ => false,
+    });
+    end.map_or(journal.next_seq(), |stored| stored.seq)
+}
+
+/// Whether an entry that came after the message at `seq`, which joined its turn, is shown before it: of results, those of messages that
+/// are.
+fn is_shown_before(entry: &Entry, seq: Seq) -> bool {
+    match entry {
+        Entry::Assistant(message) => message.saw < seq,
+        Entry::Result(_) | Entry::Control(Control::Nudged { .. }) => true,
+        Entry::User(_)
+        | Entry::Decision(_)
+        | Entry::Question(_)
+        | Entry::Started(_)
+        | Entry::TaskAccepted(_)
+        | Entry::Elicited(_)
+        | Entry::Answered(_)
+        | Entry::Sampled(_)
+        | Entry::Control(_) => false,
+    }
 }
 
 /// The journal of what `journal` holds up to a model's message, with these results of its calls in the place of those that they were
@@ -42,7 +79,7 @@ pub fn fork_given(journal: &Journal, given: &[ToolResult]) -> Option<Vec<(Entry,
     if journal.is_hidden(MessageId(message)) || !given.iter().all(is_one_of_them) {
         return None;
     }
-    let mut copy = Copy { journal, cut: message, entries: Vec::new(), places: BTreeMap::new(), turn: None, hidden: Vec::new() };
+    let mut copy = Copy::of(journal, message);
     for stored in journal.entries().iter().take_while(|stored| stored.seq < message) {
         copy.take(stored);
     }
@@ -78,7 +115,11 @@ struct Open {
     at_ms: u64,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
+    fn of(journal: &'a Journal, cut: Seq) -> Self {
+        Self { journal, cut, entries: Vec::new(), places: BTreeMap::new(), turn: None, hidden: Vec::new() }
+    }
+
     fn take(&mut self, stored: &StoredEntry) {
         match &*stored.entry {
             Entry::User(message) => {

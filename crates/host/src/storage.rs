@@ -87,7 +87,7 @@ impl Place {
 
     async fn open_any(&self) -> Result<Arc<dyn Storage>, HostError> {
         match self {
-            Self::Sqlite(options) => Ok(Arc::new(SqliteStore::open(options)?)),
+            Self::Sqlite(options) => Ok(Arc::new(SqliteStore::start(options).await?)),
             Self::Postgres { options, folder } => {
                 std::fs::create_dir_all(folder).map_err(|error| StoreError::Unusable {
                     reason: format!("`{}` cannot be created as a folder: {error}", folder.display()),

@@ -21,6 +21,7 @@ mod feed;
 mod file_type;
 mod forwarded;
 mod guard;
+mod heard;
 mod hidden;
 mod metrics;
 mod named;

@@ -14,6 +14,7 @@ use crate::apps::Apps;
 use crate::auth::{Auth, Caller, Site};
 use crate::error::ApiError;
 use crate::forwarded::Client;
+use crate::heard::Heard;
 use crate::metrics::Metrics;
 use crate::openai::activity::ToolActivity;
 use crate::openai::known::KnownHistories;
@@ -80,6 +81,7 @@ struct Shared {
     changing_settings: Mutex<()>,
     resources: OnceLock<Arc<ResourceSource>>,
     known: Arc<KnownHistories>,
+    heard: Heard,
     metrics: OnceLock<Metrics>,
     accounts: OnceLock<Arc<dyn Accounts>>,
     identity: OnceLock<Arc<Oidc>>,
@@ -117,6 +119,7 @@ impl ServerState {
             changing_settings: Mutex::new(()),
             resources: OnceLock::new(),
             known: Arc::default(),
+            heard: Heard::default(),
             metrics: OnceLock::new(),
             accounts: OnceLock::new(),
             identity: OnceLock::new(),
@@ -310,6 +313,11 @@ impl ServerState {
     /// The engine.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The turns that pages were told of.
+    pub(crate) fn heard(&self) -> &Heard {
+        &self.shared.heard
     }
 
     /// The conversations of clients that keep the history themselves.

@@ -70,6 +70,10 @@ fn server_on(store: MemoryStore, answers: impl IntoIterator<Item = Answer>) -> S
 }
 
 fn server_with(store: MemoryStore, provider: Arc<ScriptedProvider>) -> Server {
+    server_as(store, provider, Policy::default())
+}
+
+fn server_as(store: MemoryStore, provider: Arc<ScriptedProvider>, policy: Policy) -> Server {
     let read_only = Declared { read_only: true, ..Declared::default() };
     let source =
         Arc::new(ScriptedSource::new("lab", [ScriptedTool::echo("look").declared(read_only), ScriptedTool::echo("touch")]));
@@ -79,7 +83,7 @@ fn server_with(store: MemoryStore, provider: Arc<ScriptedProvider>) -> Server {
         sources: vec![source.clone() as Arc<dyn ToolSource>],
         store: Arc::new(store),
         clock: clock.clone(),
-        policy: Policy::default(),
+        policy,
         defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
     });
     let router = router(ServerState::new(engine.clone(), ServerOptions::default()));

@@ -206,6 +206,12 @@ async fn run_as(router: &Router, resume: &Value, key: Option<&str>) -> (u16, Str
     run_saying(router, &json!([{"id": "u1", "role": "user", "content": "go"}]), resume, key).await
 }
 
+/// What a run told, without what a page that may have it already is told first.
+fn told(events: &[Value]) -> Vec<Value> {
+    let is_first = |event: &&Value| event.get("type") != Some(&json!("MESSAGES_SNAPSHOT"));
+    events.iter().filter(is_first).cloned().collect()
+}
+
 async fn run_saying(router: &Router, messages: &Value, resume: &Value, key: Option<&str>) -> (u16, String) {
     let body = json!({"threadId": "c1", "runId": "r1", "messages": messages, "tools": [], "context": [], "resume": resume});
     let request = Request::builder().method(Method::POST).uri("/ag-ui").header("host", "127.0.0.1:8700");
@@ -227,7 +233,8 @@ async fn a_key_that_brought_answers_of_a_page_brings_no_others() {
     };
     let first = run_as(&router, &answers("Ada"), Some("k")).await;
     assert!(first.0 == 200 && first.1.contains("RUN_FINISHED"), "{first:?}");
-    assert_eq!(run_as(&router, &answers("Ada"), Some("k")).await, first);
+    let again = run_as(&router, &answers("Ada"), Some("k")).await;
+    assert!(again.0 == 200 && again.1.contains("RUN_FINISHED"), "{again:?}");
     let (status, other) = run_as(&router, &answers("Bob"), Some("k")).await;
     assert!(status == 422 && other.contains("idempotency_key_reused"), "{other}");
 }
@@ -237,9 +244,9 @@ async fn a_page_of_ag_ui_answers_what_a_tool_asks_all_at_once() {
     let (router, _engine) = server("fill");
     let asked = run(&router, &json!([])).await;
     let interrupts = asked.last().unwrap().pointer("/outcome/interrupts").unwrap().clone();
-    let told = |at: usize, key: &str| interrupts.pointer(&format!("/{at}/{key}")).cloned();
-    assert_eq!((told(0, "reason"), told(0, "responseSchema")), (Some(json!("input_required")), Some(schema())));
-    assert_eq!(told(1, "metadata/turnwright/url"), Some(json!("https://shop@pay.example.org/a?b=c")));
+    let shown = |at: usize, key: &str| interrupts.pointer(&format!("/{at}/{key}")).cloned();
+    assert_eq!((shown(0, "reason"), shown(0, "responseSchema")), (Some(json!("input_required")), Some(schema())));
+    assert_eq!(shown(1, "metadata/turnwright/url"), Some(json!("https://shop@pay.example.org/a?b=c")));
 
     let form = json!({"interruptId": "question_4_0_0_c1", "status": "resolved", "payload": {"name": "Ada"}});
     let address = json!({"interruptId": "question_4_0_1_c1", "status": "cancelled"});
@@ -271,7 +278,7 @@ async fn a_page_of_ag_ui_answers_what_a_tool_asks_all_at_once() {
     assert_eq!(kinds, expected);
     let result = resumed.get(1).and_then(|event| event.get("content")?.as_str());
     assert_eq!(result, Some("[[\"who\",\"accept\",{\"name\":\"Ada\",\"age\":30}],[\"pay\",\"cancel\",null]]"));
-    assert_eq!(run(&router, &answers).await, resumed, "the same answers again change nothing");
+    assert_eq!(told(&run(&router, &answers).await), resumed, "the same answers again change nothing");
 }
 
 #[tokio::test]
@@ -297,9 +304,10 @@ async fn answers_of_a_page_of_which_one_does_not_fit_are_none() {
     assert_eq!(resumed.last().unwrap().pointer("/outcome/type"), Some(&json!("success")), "{resumed:?}");
     assert!(resumed.iter().any(|event| event.to_string().contains("Zoe")), "{resumed:?}");
     let other = run(&router, &answers("Ann", json!({"approved": true}))).await;
-    let told = other.first().unwrap().get("message").and_then(Value::as_str).unwrap_or_default();
-    assert!(told.contains("`question_4_0_0_c1` was answered otherwise before"), "{other:?}");
-    assert_eq!(run(&router, &right).await, resumed, "the same answers again change nothing");
+    let text = "What forms__fill asks had been answered with something else before this answer came; that counts.";
+    assert!(other.iter().any(|event| event.pointer("/value/text") == Some(&json!(text))), "{other:?}");
+    assert!(other.iter().any(|event| event.to_string().contains("Zoe")), "{other:?}");
+    assert_eq!(told(&run(&router, &right).await), resumed, "the same answers again change nothing");
 }
 
 #[tokio::test]
@@ -338,7 +346,7 @@ async fn a_page_of_ag_ui_answers_what_a_tool_asks_over_a_connection_that_it_hold
     let result = resumed.get(1).and_then(|event| event.get("content")?.as_str());
     assert_eq!(result, Some("[\"accept\",{\"name\":\"Ada\",\"age\":30}]"));
     assert_eq!(resumed.last().unwrap().pointer("/outcome/type"), Some(&json!("success")));
-    assert_eq!(run(&router, &answers).await, resumed, "the same answers again change nothing");
+    assert_eq!(told(&run(&router, &answers).await), resumed, "the same answers again change nothing");
 }
 
 #[tokio::test]

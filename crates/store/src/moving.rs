@@ -78,7 +78,7 @@ pub const MOVING: &str = "moving";
 /// the end. Nothing is removed then, and the source is never changed.
 pub async fn move_all(from: &Location, to: &Location) -> Result<Moved, StoreError> {
     let from = open(&from.that_is_there(), Use::Moves).await?;
-    let to = match open(to, Use::Moves).await {
+    let to = match open(to, Use::Fills).await {
         Ok(to) => to,
         Err(error) => {
             from.close().await;
@@ -119,7 +119,7 @@ pub async fn backup(from: &Location, file: &std::path::Path) -> Result<Moved, St
     let from = open(&from.that_is_there(), Use::Reads).await?;
     let begun = async {
         let part = Part::begin(file, source.as_deref())?;
-        let to = open(&Location::Sqlite(part.options()), Use::Moves).await?;
+        let to = open(&Location::Sqlite(part.options()), Use::Fills).await?;
         Ok((part, to))
     };
     let (part, to) = match begun.await {
@@ -149,7 +149,7 @@ pub(crate) async fn copy_of_older(
     let from = postgres::PostgresRows::of_older(link, options).await?;
     let lacking = from.lacking().await?;
     if lacking.is_empty() {
-        let to = sqlite::SqliteRows::open(&SqliteOptions::in_directory(folder), Use::Moves)?;
+        let to = sqlite::SqliteRows::open(&SqliteOptions::in_directory(folder), Use::Fills)?;
         let copied = all(&from, &to).await;
         to.close().await;
         copied?;
@@ -176,6 +176,8 @@ enum Use {
     Reads,
     /// To be moved, alone.
     Moves,
+    /// To have what is moved put into it, alone.
+    Fills,
 }
 
 async fn open(location: &Location, purpose: Use) -> Result<Box<dyn Rows>, StoreError> {

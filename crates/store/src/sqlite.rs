@@ -12,6 +12,7 @@ mod locks;
 mod log;
 mod migrate;
 mod named;
+mod older;
 mod open;
 mod options;
 mod origin;
@@ -22,12 +23,13 @@ mod read;
 mod readers;
 mod search;
 mod statements;
+mod upgrade;
 mod upkeep;
 mod write;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -62,8 +64,8 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a database, or makes it, and brings it to this build's schema. Blocks for some milliseconds; for longer, up to
-    /// the lock wait of the options, only while another process migrates the same database.
+    /// Opens a database, or makes it, and brings it to this build's schema. Blocks for some milliseconds; where an older
+    /// version wrote it, for as long as it takes to copy it, or for another process to do so.
     ///
     /// # Errors
     /// [`StoreError::Newer`], where a newer version has migrated it. [`StoreError::Damaged`], where SQLite finds it
@@ -71,12 +73,30 @@ impl SqliteStore {
     /// log beside it is of another database. No
     /// file is changed then.
     pub fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
+        Self::open_while(options, Arc::new(AtomicBool::new(true)))
+    }
+
+    /// As [`SqliteStore::open`], on a thread that may block. Where this is dropped it breaks off, and the database is as it was.
+    ///
+    /// # Errors
+    /// Those of [`SqliteStore::open`].
+    pub async fn start(options: &SqliteOptions) -> Result<Self, StoreError> {
+        let may_wait = Arc::new(AtomicBool::new(true));
+        let mut wanted = Wanted(Some(Arc::clone(&may_wait)));
+        let options = options.clone();
+        let opened = tokio::task::spawn_blocking(move || Self::open_while(&options, may_wait)).await;
+        // The store has it for its own waiting.
+        wanted.0 = None;
+        opened.unwrap_or_else(|_broken_off| Err(failure::broken_off()))
+    }
+
+    fn open_while(options: &SqliteOptions, may_wait: Arc<AtomicBool>) -> Result<Self, StoreError> {
         let places = open::Places::prepare(options)?;
         origin::check(&places)?;
+        let mut connection =
+            open::for_writing(&places.database, options, &may_wait).map_err(|error| failure::of(&places.database, &error))?;
+        migrate::migrate(&mut connection, &places, options, &may_wait)?;
         let file = places.database;
-        let may_wait = Arc::new(AtomicBool::new(true));
-        let connection = open::for_writing(&file, options, &may_wait).map_err(|error| failure::of(&file, &error))?;
-        migrate::migrate(&connection, &file, options)?;
         // Reads the schema, so that a database that lost its tables is found now and not by the first message.
         drop(connection.prepare_cached(statements::INSERT_ENTRY).map_err(|error| failure::of(&file, &error))?);
         let mark = origin::Mark::of(&connection, &file).map_err(|error| failure::of(&file, &error))?;
@@ -88,6 +108,17 @@ impl SqliteStore {
         let writes_here = options.durability == Durability::Process;
         let writer = Writer::start(connection, file, named, may_wait, writes_here)?;
         Ok(Self { readers, writer, drivers, stored_at: Mutex::default() })
+    }
+}
+
+/// Holds for as long as somebody waits for a store to be opened.
+struct Wanted(Option<Arc<AtomicBool>>);
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        if let Some(may_wait) = &self.0 {
+            may_wait.store(false, Ordering::Relaxed);
+        }
     }
 }
 
@@ -106,6 +137,7 @@ pub(crate) fn rows_connection(options: &SqliteOptions) -> Result<(rusqlite::Conn
 }
 
 pub(crate) use failure::of as failure_of;
+pub(crate) use older::{Older, OlderLocks};
 pub(crate) use options::Making;
 pub(crate) use part::Part;
 

@@ -18,16 +18,19 @@ fn opened(file: &Path) -> Result<SqliteStore, StoreError> {
 /// Makes a database with one conversation in it, and closes it.
 async fn made(file: &Path, id: &str) {
     let store = opened(file).unwrap();
-    let record = ConversationRecord {
+    store.create(record(id)).await.unwrap();
+    store.close().await;
+}
+
+fn record(id: &str) -> ConversationRecord {
+    ConversationRecord {
         id: id.parse().unwrap(),
         owner: UserId::local(),
         title: None,
         settings: "{}".to_owned(),
         created_at_ms: 1,
         updated_at_ms: 1,
-    };
-    store.create(record).await.unwrap();
-    store.close().await;
+    }
 }
 
 async fn say(store: &SqliteStore, id: &str, at: u64) -> Result<(), StoreError> {
@@ -215,5 +218,45 @@ async fn nothing_is_stored_any_more_once_a_reader_finds_the_file_damaged() {
         let said = refused.unwrap_err().to_string();
         assert!(said.contains("ours.db` is damaged"), "{said}");
     }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_an_older_version_wrote_is_refused_beside_the_log_of_what_it_was_brought_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    made(&path("ours.db"), "a").await;
+    // As the version before there were marks left it.
+    Connection::open(path("ours.db")).unwrap().execute_batch("DROP TABLE origin; PRAGMA user_version = 8").unwrap();
+    let store = opened(&path("ours.db")).unwrap();
+    for at in 1..=20 {
+        say(&store, "a", at).await.unwrap();
+    }
+    for name in ["killed.db", "restored.db"] {
+        killed(&path("ours.db"), &path(name));
+    }
+    // A new one, and the same in its place.
+    let new = opened(&path("new.db")).unwrap();
+    new.create(record("b")).await.unwrap();
+    killed(&path("new.db"), &path("replaced.db"));
+    for name in ["restored.db", "replaced.db"] {
+        std::fs::copy(path("ours.db.before-v9"), path(name)).unwrap();
+    }
+    let before = std::fs::read(path("ours.db.before-v9")).unwrap();
+
+    for name in ["restored.db", "replaced.db"] {
+        let said = opened(&path(name)).unwrap_err().to_string();
+        assert!(said.contains(&format!("{name}-wal` is the log of another database")), "{said}");
+        assert!(std::fs::read(path(name)).unwrap() == before);
+        std::fs::remove_file(with(&path(name), "-wal")).unwrap();
+        let there = opened(&path(name)).unwrap();
+        assert_eq!((count(&there, "a").await, say(&there, "a", 1).await), (None, Ok(())));
+        there.close().await;
+        assert!(is_sound(&path(name)));
+    }
+    let there = opened(&path("killed.db")).unwrap();
+    assert_eq!(count(&there, "a").await, Some(20));
+    there.close().await;
+    new.close().await;
     store.close().await;
 }

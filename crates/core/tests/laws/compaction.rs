@@ -1,9 +1,11 @@
 //! Summaries that people have made and undone, and what they stand for.
 
-use turnwright_core::{Compacted, Control, Entry, FinishReason, Journal, Seq, TurnId, TurnStatus, Usage, compaction, fork};
+use turnwright_core::{
+    Compacted, Control, Entry, FinishReason, Journal, MessageId, Seq, TurnId, TurnStatus, Usage, Verdict, compaction, fork,
+};
 
 use crate::failures::{long_turn, shown};
-use crate::told::{Told, ended, hidden, seq, settings, text, tool_call, user_message};
+use crate::told::{Told, call_id, ended, hidden, seq, settings, started, success, text, tool_call, user_message};
 
 /// A summary that a person has made where no turn was open.
 fn by_hand(through: u64, summary: &str) -> Entry {
@@ -120,6 +122,23 @@ fn a_copy_shows_what_the_conversation_shows() {
     let (copied, own): (Vec<String>, Vec<String>) = (words(&copy), words(&told));
     assert_eq!(copied, own);
     assert_eq!(copy.journal.open_turn().map(turnwright_core::Turn::id), None);
+}
+
+#[test]
+fn a_copy_that_ends_before_a_message_that_joined_a_turn_has_what_had_not_seen_it() {
+    // A call runs, and another is being asked for, as somebody says more.
+    let call = call_id(3, 0);
+    let ran = Told::new(settings()).asks_for(1).decides(call, Verdict::Allow).tell(started(call, false));
+    let ran = ran.user("and more").tell(success(call)).answers("both").tell(ended(1, TurnStatus::Completed));
+    let spoke = Told::new(settings()).user("and more").says_having_seen(2, FinishReason::Stop, vec![text("hi")]);
+    let spoke = spoke.answers("both").tell(ended(1, TurnStatus::Completed));
+    for (told, joined, expected) in
+        [(ran, 6, vec!["1 user hello", "3 assistant ", "1 results"]), (spoke, 3, vec!["1 user hello", "3 assistant hi"])]
+    {
+        let copy = fork(&told.journal, Some(MessageId(seq(joined)))).into_iter();
+        let copy = copy.fold(Told::default(), |copy, (entry, _)| copy.tell(entry));
+        assert_eq!(shown(&copy), expected);
+    }
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn shown(message: &PromptMessage<'_>) -> String {
     }
 }
 
-/// A copy up to `before` is a journal whose turns are over, with the messages before it whose calls have their results.
+/// A copy up to `before` is a journal whose turns are over, with the messages that are shown before it and whose calls have their results.
 fn forks_as_it_is_shown(journal: &Journal, before: Option<Seq>) -> Result<(), TestCaseError> {
     let cut = before.unwrap_or(journal.next_seq());
     let copied = fork(journal, before.map(MessageId)).into_iter().zip(1..);
@@ -256,8 +256,18 @@ fn forks_as_it_is_shown(journal: &Journal, before: Option<Seq>) -> Result<(), Te
     let Ok(copy) = copy else { return Ok(()) };
     prop_assert_eq!(copy.open_turn(), None);
     well_formed(&copy)?;
+    // A message that joined a turn is shown behind what had not seen it, with all that came of that.
+    let is_joined = before.is_some_and(|at| {
+        let is_user = journal.entry(at).is_some_and(|stored| matches!(&*stored.entry, Entry::User(_)));
+        is_user && !opens_turn(journal, at)
+    });
+    let ends = |stored: &&StoredEntry| {
+        let is_other_turn = matches!(&*stored.entry, Entry::User(_)) && opens_turn(journal, stored.seq);
+        stored.seq > cut && (is_other_turn || matches!(&*stored.entry, Entry::Control(Control::Ended { .. })))
+    };
+    let end = if is_joined { journal.entries().iter().find(ends).map_or(journal.next_seq(), |end| end.seq) } else { cut };
     let has_result = |call: CallId| {
-        let mut before = journal.entries().iter().take_while(|stored| stored.seq < cut);
+        let mut before = journal.entries().iter().take_while(|stored| stored.seq < end);
         before.any(|stored| matches!(&*stored.entry, Entry::Result(result) if result.call == call))
     };
     let mut is_in = false;
@@ -267,7 +277,8 @@ fn forks_as_it_is_shown(journal: &Journal, before: Option<Seq>) -> Result<(), Te
             PromptMessage::User { seq, .. } | PromptMessage::Context { seq, .. } => *seq < cut,
             PromptMessage::Assistant { seq, message } => {
                 let mut calls = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index });
-                *seq < cut && calls.all(has_result)
+                let is_before = *seq < cut || (*seq < end && message.saw < cut);
+                is_before && calls.all(has_result)
             }
             PromptMessage::Results(_) => is_in,
         };
@@ -276,6 +287,19 @@ fn forks_as_it_is_shown(journal: &Journal, before: Option<Seq>) -> Result<(), Te
     let expected: Vec<String> = expected.map(shown).collect();
     prop_assert_eq!(prompt::history(&copy).iter().map(shown).collect::<Vec<_>>(), expected);
     Ok(())
+}
+
+/// Whether no turn was open where a message of a person's stands.
+fn opens_turn(journal: &Journal, at: Seq) -> bool {
+    let mut is_open = false;
+    for stored in journal.entries().iter().take_while(|stored| stored.seq < at) {
+        match &*stored.entry {
+            Entry::User(_) | Entry::Control(Control::Retried { .. }) => is_open = true,
+            Entry::Control(Control::Ended { .. }) => is_open = false,
+            _ => {}
+        }
+    }
+    !is_open
 }
 
 /// A copy with other results for the calls of a message ends with them, in a turn that can be taken up again.

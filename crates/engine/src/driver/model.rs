@@ -117,6 +117,7 @@ impl ModelCall {
             }
             Said::Failed(failure) => {
                 self.report.fail(&self.origin, &failure);
+                tell_of(&self.origin, &failure);
                 let partial = self.partial(state, CutOffCause::Provider(Box::new(failure.clone())));
                 if partial.is_none() {
                     state.in_flight = None;
@@ -165,6 +166,12 @@ impl ModelCall {
 /// The longest answer that a reservation has room for, in tokens.
 pub(super) fn longest_answer(reserved: &Reserved) -> u32 {
     u32::try_from(reserved.output.tokens).unwrap_or(u32::MAX)
+}
+
+/// For the operator; the provider's words have no secrets by here.
+fn tell_of(Origin { provider, model, .. }: &Origin, ProviderFailure { kind, status, message, .. }: &ProviderFailure) {
+    let (kind, status) = (kind.as_str(), status.map(tracing::field::display));
+    tracing::warn!(provider, model, kind, status, error = message, "a model call failed");
 }
 
 fn origin(dialect: String, model: &ModelRef) -> Origin {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use tracing_subscriber::fmt::MakeWriter;
-use turnwright_core::{Control, Entry, Seq, TurnId};
+use turnwright_core::{Control, Entry, ProviderFailure, ProviderFailureKind, Seq, TurnId};
 use turnwright_engine::{Append, KeptBy, NewConversation, NewMessage, Store};
 use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, ScriptedSource, text};
 
@@ -58,4 +58,22 @@ async fn what_is_said_of_a_turn_outside_of_its_driver_names_it() {
     let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     let line = log.lines().find(|line| line.contains("the journal is damaged")).unwrap_or(&log);
     assert!(line.contains("ERROR turn{conversation=c1 turn=turn_1}: "), "{line}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_a_model_call_failed_is_said_in_the_words_of_its_provider() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let _kept = tracing::subscriber::set_default(subscriber);
+    let refusal = ProviderFailure { status: Some(401), ..ProviderFailure::new(ProviderFailureKind::Auth, "no such key") };
+    let model = ScriptedProvider::new([Answer::of([]).failing(refusal)]);
+    let engine = engine(Arc::new(MemoryStore::default()), model, Arc::new(ScriptedSource::new("tools", [])), Setup::default());
+    engine.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    let sent = engine.send(&id(), NewMessage::text("go")).await.unwrap();
+    engine.wait(&id(), sent.turn_id).await.unwrap();
+    engine.shutdown().await;
+    let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let line = log.lines().find(|line| line.contains("a model call failed")).unwrap_or(&log);
+    let told = r#"a model call failed provider="test" model="scripted" kind="auth" status=401 error="no such key""#;
+    assert!(line.contains(" WARN ") && line.contains("c1") && line.contains("turn_1") && line.contains(told), "{line}");
 }

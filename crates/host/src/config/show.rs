@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::key_path::{KeyPath, quoted};
-use super::secret::{MASK, without_secrets};
+use super::secret::{MASK, argument_without_secrets, without_secrets, without_secrets_and_keys};
 use super::{EndpointOrigin, Loaded};
 
 /// TOML that would be read again as the same configuration, but for the secrets. Each value has its place beside it.
@@ -83,8 +83,21 @@ fn literal(loaded: &Loaded, value: &Value, path: &KeyPath) -> String {
             if is_argument && loaded.written.get(&name).is_some_and(|written| written.has_variables) {
                 return Value::from(MASK).to_string();
             }
-            // A JSON string is a TOML basic string.
-            Value::String(without_secrets(text).replace("${", "$${")).to_string()
+            // Of these the path may be one too, as that of a webhook is.
+            let has_keys = name.starts_with("mcp.servers.") || name.starts_with("notify.");
+            basic(&if has_keys { without_secrets_and_keys(text) } else { without_secrets(text) })
+        }
+        Value::Array(items) if is_arguments(path) => {
+            let before = std::iter::once("").chain(items.iter().map(|item| item.as_str().unwrap_or_default()));
+            let items = items.iter().zip(before).enumerate().map(|(index, (item, before))| {
+                let path = path.index(index);
+                let has_variables = loaded.written.get(&path.to_string()).is_some_and(|written| written.has_variables);
+                match item.as_str().filter(|_| !has_variables) {
+                    Some(argument) => basic(&argument_without_secrets(before, argument)),
+                    None => literal(loaded, item, &path),
+                }
+            });
+            format!("[{}]", items.collect::<Vec<_>>().join(", "))
         }
         Value::Array(items) => {
             let items = items.iter().enumerate().map(|(index, item)| literal(loaded, item, &path.index(index)));
@@ -97,6 +110,17 @@ fn literal(loaded: &Loaded, value: &Value, path: &KeyPath) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// Whether that is what a server is started with.
+fn is_arguments(path: &KeyPath) -> bool {
+    let name = path.to_string();
+    name.strip_prefix("mcp.servers.").and_then(|rest| rest.strip_suffix(".args")).is_some()
+}
+
+/// A text as TOML writes it: a JSON string is a basic string.
+fn basic(text: &str) -> String {
+    Value::String(text.replace("${", "$${")).to_string()
 }
 
 fn line(text: &mut String, line: std::fmt::Arguments<'_>) {

@@ -158,6 +158,25 @@ fn what_may_be_secret_in_a_url_is_not_shown() {
         let shown = load_with(&format!("[storage]\ndatabase = \"{url}\"\n"), &environment()).unwrap().show();
         assert!(shown.contains(&format!("\ndatabase = \"{expected}\"  # ")), "{url}:\n{shown}");
     }
+    // What people paste into a report is what lists show: parts of paths that are keys, and arguments that are named so.
+    let text = r#"
+[mcp.servers.h]
+url = "https://h/mcp/k7JJ1B2C3D4E5F6G7H8SECRET?token=SECRET"
+[mcp.servers.s]
+command = "c"
+args = ["--quiet", "--token", "open-SECRET", "--api-key=open-SECRET", "$${A}"]
+[notify.webhook]
+url = "https://h/hook/w7JJ1B2C3D4E5F6G7H8SECRET"
+secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
+"#;
+    let shown = load_with(text, &environment()).unwrap().show();
+    for line in [
+        "url = \"https://h/mcp/***?token=***\"",
+        "args = [\"--quiet\", \"--token\", \"***\", \"--api-key=***\", \"$${A}\"]",
+        "url = \"https://h/hook/***\"",
+    ] {
+        assert!(shown.contains(&format!("\n{line}  # ")) && !shown.contains("SECRET"), "{line}:\n{shown}");
+    }
     let text = "[providers.p]\ndialect = \"gemini\"\nbase_url = \"ftp://u:SECRET@h?key=SECRET\"\n";
     let told = load_with(text, &environment()).unwrap_err().to_string();
     assert!(told.contains("is \"ftp://u:***@h?key=***\"; it must be"), "{told}");

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use turnwright_core::{
-    AnswerAction, AnsweredBy, ApprovalId, CallId, ConversationId, ElicitationId, Entry, Form, Journal, QuestionReason, Verdict,
-    Wants,
+    AnswerAction, AnsweredBy, ApprovalId, CallId, ConversationId, Decision, ElicitationId, Entry, Form, Journal,
+    QuestionReason, Verdict, Wants,
 };
 use turnwright_engine::{Answers, Choice, Reply, shown_name};
 
@@ -20,6 +20,8 @@ pub(crate) struct Resumed {
     pub(crate) fresh: Answers,
     /// The calls that all of it is about.
     pub(crate) calls: Vec<CallId>,
+    /// What was answered otherwise before, and how, in words for people: that counts.
+    pub(crate) otherwise: Vec<String>,
 }
 
 /// What an answer is to.
@@ -30,19 +32,20 @@ enum Answer {
 }
 
 /// How what is asked stands to an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Standing {
     /// It waits for one.
     Open,
     /// It has this one, or is closed without one of a person's.
     Answered,
-    /// A person gave it another.
-    AnsweredOtherwise,
+    /// A person gave it another before: this one, in words.
+    AnsweredOtherwise(String),
     /// It was never asked.
     Unasked,
 }
 
-/// What a page answers. All that is open is answered, or nothing of it: then all of it comes again.
+/// What a page answers. All that is open is answered, or nothing of it: then all of it comes again. What somebody was quicker to
+/// answer, at another door, is no longer open, and a page cannot know it: it is told of that, or it could never go on.
 ///
 /// # Errors
 /// 422, with what does not fit.
@@ -51,7 +54,7 @@ pub(crate) fn resumed(conversation: &ConversationId, journal: &Journal, answers:
     if names.len() != answers.len() {
         return Err(ApiError::invalid("`resume` must answer each open interrupt once, and no other"));
     }
-    let (mut fresh, mut calls) = (Answers::default(), Vec::new());
+    let (mut fresh, mut calls, mut otherwise) = (Answers::default(), Vec::new(), Vec::new());
     for given in answers {
         let answer = Answer::read(conversation, given, journal)?;
         calls.push(answer.call());
@@ -61,10 +64,7 @@ pub(crate) fn resumed(conversation: &ConversationId, journal: &Journal, answers:
                 Answer::Question(question, reply) => fresh.replies.push((question, reply)),
             },
             Standing::Answered => {}
-            Standing::AnsweredOtherwise => {
-                let what = format!("the interrupt `{}` was answered otherwise before", given.interrupt_id);
-                return Err(ApiError::invalid(what));
-            }
+            Standing::AnsweredOtherwise(how) => otherwise.push(how),
             Standing::Unasked => return Err(unknown(&given.interrupt_id)),
         }
     }
@@ -73,7 +73,7 @@ pub(crate) fn resumed(conversation: &ConversationId, journal: &Journal, answers:
     if !fresh.is_empty() && answered != waiting.len() {
         return Err(not_answered(&waiting));
     }
-    Ok(Resumed { fresh, calls })
+    Ok(Resumed { fresh, calls, otherwise })
 }
 
 /// The names of the interrupts that are open.
@@ -209,7 +209,11 @@ fn of_call(journal: &Journal, asked: ApprovalId, choice: &Choice) -> Standing {
                 let is_it = decision.verdict.lets_run() == choice.verdict.lets_run()
                     && is_same
                     && (choice.reason.is_none() || decision.reason == choice.reason);
-                return if is_it { Standing::Answered } else { Standing::AnsweredOtherwise };
+                return if is_it {
+                    Standing::Answered
+                } else {
+                    Standing::AnsweredOtherwise(decided_in_words(journal, decision))
+                };
             }
             _ => {}
         }
@@ -242,5 +246,36 @@ fn of_question(journal: &Journal, question: ElicitationId, reply: &Reply) -> Sta
             (AnswerAction::Accept, Wants::Url { .. } | Wants::Sampling { .. })
             | (AnswerAction::Decline | AnswerAction::Cancel, _) => true,
         };
-    if is_it { Standing::Answered } else { Standing::AnsweredOtherwise }
+    if is_it {
+        return Standing::Answered;
+    }
+    let how = match answered.action {
+        AnswerAction::Accept => "answered with something else",
+        AnswerAction::Decline => "declined",
+        AnswerAction::Cancel => "taken back",
+    };
+    let name = name_of(journal, question.call);
+    Standing::AnsweredOtherwise(format!("What {name} asks had been {how} before this answer came; that counts."))
+}
+
+fn decided_in_words(journal: &Journal, decision: &Decision) -> String {
+    let name = name_of(journal, decision.call);
+    let had = match (decision.verdict, decision.arguments.is_some()) {
+        (Verdict::Allow, false) => "been allowed",
+        (Verdict::Allow, true) => "been allowed with other arguments",
+        (Verdict::Deny, _) => "been denied",
+        (Verdict::Happened, _) => "been said to have happened",
+        (Verdict::RunAgain, _) => "been run again",
+        (Verdict::Skip, _) => "been skipped",
+    };
+    format!("{name} had {had} before this answer came; that counts.")
+}
+
+fn name_of(journal: &Journal, id: CallId) -> &str {
+    let message = journal.entries().iter().find_map(|stored| match &*stored.entry {
+        Entry::Assistant(message) if stored.seq == id.message => Some(message),
+        _ => None,
+    });
+    let call = message.and_then(|message| message.calls().nth(usize::try_from(id.index).ok()?));
+    call.map_or("a call", |call| call.name.as_str())
 }

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use turnwright_core::prompt::{self, PromptMessage, PromptResult};
 use turnwright_core::{
-    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Control, ConversationId, Entry, Journal, MessageId,
-    QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
+    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Control, ConversationId, EmbeddedResource, Entry,
+    Journal, MessageId, QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
 };
 use turnwright_engine::Sent;
 
-use crate::agui::input::Spoken;
+use crate::agui::input::{Spoken, VIDEO_URI};
 use crate::agui::names::{Names, result_id};
 use crate::openai::history::{completes, unanswered};
 use crate::openai::ids;
@@ -44,6 +46,16 @@ pub(crate) fn retried(conversation: &ConversationId, journal: &Journal, spoken: 
     }
 }
 
+/// What was said before a part of the newest turn that is told again, to a page that may have some of it; `None` where others followed
+/// since.
+pub(crate) fn before(conversation: &ConversationId, journal: &Journal, spoken: &[Spoken], part: &Part) -> Option<Vec<Value>> {
+    let newest = journal.turn().filter(|newest| newest.id() == part.turn)?;
+    let answers = journal.turn_entries(newest.id()).filter(|stored| stored.seq <= part.after);
+    let answered = answers.filter(|stored| matches!(&*stored.entry, Entry::Assistant(_))).map(|stored| stored.seq).last();
+    let answered = answered.unwrap_or(newest.id().0);
+    since(conversation, journal, spoken, (newest, (answered, part.after))).messages
+}
+
 /// The turn that a run had tried again, and the entry that takes it up, by what is kept of the run; `None` where it said something, or
 /// brought a history.
 pub(crate) fn retry_of(journal: &Journal, kept: &Sent) -> Option<(TurnId, Seq)> {
@@ -75,7 +87,7 @@ fn since(
     spoken: &[Spoken],
     (turn, (answered, after)): (&Turn, (Seq, Seq)),
 ) -> Back {
-    let mut given = BTreeSet::new();
+    let mut given: BTreeSet<CallId> = handed_over(journal, turn.id()).collect();
     let mut asks = Vec::new();
     for stored in journal.turn_entries(turn.id()).take_while(|stored| stored.seq <= after) {
         match &*stored.entry {
@@ -109,6 +121,14 @@ fn since(
         turn.questions().filter(|question| was_asked(question.call.id, question.id.index)).map(|question| Asked::of(&question));
     let asked = asked.collect();
     Back { messages, part: Part { turn: turn.id(), after, calls: calls_at(journal, after) }, asked }
+}
+
+/// The calls of a turn that the page runs: what it brought is told by nothing that follows.
+fn handed_over(journal: &Journal, turn: TurnId) -> impl Iterator<Item = CallId> {
+    journal.turn_entries(turn).filter_map(|stored| match &*stored.entry {
+        Entry::Question(question) if question.reason == QuestionReason::ClientTool => Some(question.call),
+        _ => None,
+    })
 }
 
 /// The newest answer of a turn that is whole, or where it was tried again; and where what follows begins that was not told as its
@@ -158,12 +178,23 @@ pub(crate) fn says_again(journal: &Journal, spoken: &[Spoken], results: &[String
     let page: Vec<&ContentBlock> = spoken.iter().flat_map(|spoken| &spoken.content).rev().collect();
     let there: Vec<&ContentBlock> = said.iter().flat_map(|(_, content)| content.iter().rev()).collect();
     let is_there = |(at, (page, there)): (usize, (&&ContentBlock, &&ContentBlock))| {
-        if at < newest.last().len() { page == there } else { page.as_text() == there.as_text() }
+        if at < newest.last().len() { is_same(page, there) } else { page.as_text() == there.as_text() }
     };
     let is_within = content.len() <= page.len() && page.len() <= there.len();
     let are_same = is_within && page.iter().zip(&there).enumerate().all(is_there);
     let has_place = page.len() > content.len() || said.len() == 1 || newest.id == MessageId(*at).to_string();
     is_of_newest_turn && are_same && has_place && ran_here(journal, results.iter().map(String::as_str))
+}
+
+/// Whether the page has a block that is stored: files have other names there than some doors gave them.
+fn is_same(page: &ContentBlock, there: &ContentBlock) -> bool {
+    match (page, there) {
+        (ContentBlock::Resource { resource: page }, ContentBlock::Resource { resource: there }) => {
+            let is_of_kind = there.mime_type.is_none() || page.mime_type == there.mime_type;
+            is_of_kind && page.text == there.text && page.blob == there.blob
+        }
+        (page, there) => page == there,
+    }
 }
 
 /// What people said, the newest first. What a page said without an answer to it may be in what it said next.
@@ -218,9 +249,15 @@ fn said(id: &str, content: &[ContentBlock]) -> Value {
     let part = |block: &ContentBlock| match block {
         ContentBlock::Image { data: bytes, mime_type } => data("image", bytes, mime_type),
         ContentBlock::Audio { data: bytes, mime_type } => data("audio", bytes, mime_type),
-        ContentBlock::Text { .. } | ContentBlock::Resource { .. } | ContentBlock::ResourceLink { .. } => {
-            json!({"type": "text", "text": block.as_text()})
+        ContentBlock::Resource { resource: EmbeddedResource { uri, mime_type, text, blob, .. } } => {
+            let kind = if uri.as_str() == VIDEO_URI { "video" } else { "document" };
+            match (blob, text) {
+                (Some(blob), _) => data(kind, blob, mime_type.as_deref().unwrap_or("application/octet-stream")),
+                (None, Some(text)) => data(kind, &STANDARD.encode(text), mime_type.as_deref().unwrap_or("text/plain")),
+                (None, None) => json!({"type": "text", "text": block.as_text()}),
+            }
         }
+        ContentBlock::Text { .. } | ContentBlock::ResourceLink { .. } => json!({"type": "text", "text": block.as_text()}),
     };
     let content = match content {
         [ContentBlock::Text { text }] => Value::from(text.as_str()),

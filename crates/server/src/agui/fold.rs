@@ -37,6 +37,8 @@ pub(crate) struct RunFold {
     asked: Vec<(ElicitationId, Wants)>,
     /// What was said before, where the page comes back.
     snapshot: Option<Vec<Value>>,
+    /// What the page did not know as it began the run, in words for people.
+    notices: Vec<String>,
     is_started: bool,
 }
 
@@ -74,6 +76,7 @@ impl RunFold {
             stored: None,
             asked,
             snapshot: None,
+            notices: Vec::new(),
             is_started: false,
         }
     }
@@ -82,6 +85,13 @@ impl RunFold {
     pub(crate) fn after(mut self, messages: Option<Vec<Value>>, asked: Vec<Asked>) -> Self {
         self.snapshot = messages;
         self.track.asked = asked;
+        self
+    }
+
+    /// The same for a page that answered what was answered otherwise before, and what it has of the run already, where it was begun before.
+    pub(crate) fn resuming(mut self, messages: Option<Vec<Value>>, otherwise: Vec<String>) -> Self {
+        self.snapshot = messages;
+        self.notices = otherwise;
         self
     }
 
@@ -97,6 +107,10 @@ impl RunFold {
             tell(out, &json!({"type": "RUN_STARTED", "threadId": thread, "runId": run, "protocolVersion": "1.0"}));
             if let Some(messages) = self.snapshot.take() {
                 tell(out, &json!({"type": "MESSAGES_SNAPSHOT", "messages": messages}));
+            }
+            for text in std::mem::take(&mut self.notices) {
+                let value = json!({"level": "warning", "text": text});
+                tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
             }
         }
     }

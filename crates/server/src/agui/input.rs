@@ -62,6 +62,9 @@ pub(crate) struct Context {
     value: String,
 }
 
+/// The address that a video gets, which has none of its own.
+pub(super) const VIDEO_URI: &str = "file:///video";
+
 /// The answer to an interrupt.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -212,7 +215,7 @@ fn blocks(place: &str, content: &Value) -> Result<Vec<ContentBlock>, ApiError> {
             "image" => ContentBlock::Image { data, mime_type },
             "audio" => ContentBlock::Audio { data, mime_type },
             "video" | "document" => {
-                let uri = format!("file:///{kind}");
+                let uri = if kind == "video" { VIDEO_URI.to_owned() } else { format!("file:///{kind}") };
                 let resource = EmbeddedResource { uri, mime_type: Some(mime_type), text: None, blob: Some(data) };
                 ContentBlock::Resource { resource }
             }

@@ -6,7 +6,7 @@ use turnwright_api::openai::{
     ChatCall, ChatChoice, ChatCompletion, ChatFunction, ChatMessage, ChatUsage, CompletionTokens, Extras, PromptTokens,
     ToolEvent,
 };
-use turnwright_core::{AssistantMessage, ConversationId, Entry, ToolDefinition, Usage};
+use turnwright_core::{AssistantMessage, ConversationId, Entry, QuestionReason, ToolDefinition, Usage};
 use turnwright_engine::Event;
 
 use super::activity::{self, ToolActivity};
@@ -381,8 +381,14 @@ impl ChatFold {
         }
         let (conversation, flags) = (&self.asked.conversation, &self.asked.command_flags);
         let calls = self.track.asked_about().map(|call| {
+            let (danger, first, others) = match call.waits {
+                Some(QuestionReason::UnknownOutcome) => {
+                    (", which was interrupted and may have happened", "happened", "`run_again` or `skip`")
+                }
+                Some(_) | None => ("", "allow", "`deny`"),
+            };
             format!(
-                "- `{}` with {}\n  `turnwright approvals decide {} allow --approval {} --conversation {conversation}{flags}` (or `deny`)",
+                "- `{}` with {}{danger}\n  `turnwright approvals decide {} {first} --approval {} --conversation {conversation}{flags}` (or {others})",
                 call.name,
                 call.arguments,
                 call.id,

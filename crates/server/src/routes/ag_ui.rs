@@ -6,6 +6,7 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
+use serde_json::Value;
 use turnwright_core::{
     CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
 };
@@ -15,7 +16,8 @@ use turnwright_engine::{
 
 use crate::agui::answers::{Resumed, interrupts, not_answered, resumed};
 use crate::agui::back::{
-    Back, back, has_failed, is_said_last, last_retry, newest_retry, ran_here, retried, retry_of, says_again,
+    Back, back, before as before_part, has_failed, is_said_last, last_retry, newest_retry, ran_here, retried, retry_of,
+    says_again,
 };
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{RunInput, Spoken};
@@ -64,19 +66,19 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
             break (stood, before);
         }
     };
-    let part = match before {
+    match before {
         Before::Told(fold) => return told(&state, &conversation, *fold, stream).await,
         Before::Nothing => match answered(&state, &conversation, &input, &once, stood.said).await? {
             Answered::Refused(error) => return Ok(refused(&error)),
-            Answered::Part(part) => Some(part),
-            Answered::Nothing => None,
+            Answered::Part { part, again, otherwise } => {
+                let fold = fold(&state, &conversation, input.run_id, part).await?.resuming(again, otherwise);
+                return told(&state, &conversation, fold, stream).await;
+            }
+            Answered::Nothing => {}
         },
-        Before::Repeated => None,
-    };
-    let part = match part {
-        Some(part) => part,
-        None => say(&state, &conversation, &input, Some(once), stood.said).await?,
-    };
+        Before::Repeated => {}
+    }
+    let part = say(&state, &conversation, &input, Some(once), stood.said).await?;
     let fold = fold(&state, &conversation, input.run_id, part).await?;
     told(&state, &conversation, fold, stream).await
 }
@@ -260,7 +262,13 @@ async fn said_as(state: &ServerState, conversation: &ConversationId, input: &Run
 /// What a page answered.
 enum Answered {
     /// This comes of it, and of what is said beside it.
-    Part(Part),
+    Part {
+        part: Part,
+        /// What was said before that, where all was answered before: the page may have a piece of the part, which is told anew.
+        again: Option<Vec<Value>>,
+        /// What was answered otherwise before, in words.
+        otherwise: Vec<String>,
+    },
     /// Nothing that is open: what it says is for the turn after.
     Nothing,
     /// What does not fit, of which nothing is stored. In this protocol that is an event.
@@ -288,7 +296,7 @@ async fn answered(
     // Nothing is decided by a request that is refused for what it says.
     let beside = beside(state, conversation, input, once, said_last).await?;
     Ok(match resume(state, conversation, input, (beside, said_last), once).await {
-        Ok(part) => part.map_or(Answered::Nothing, Answered::Part),
+        Ok(answered) => answered,
         Err(error) => Answered::Refused(error),
     })
 }
@@ -444,20 +452,20 @@ async fn overlay(state: &ServerState, conversation: &ConversationId, input: &Run
 }
 
 /// Stores the answers to all interrupts that are open, with what is said beside them, in one: what comes of that. The same answers
-/// again change nothing; `None` where something new is said with them, while nothing is open.
+/// again change nothing, nor do others to what somebody answered before.
 async fn resume(
     state: &ServerState,
     conversation: &ConversationId,
     input: &RunInput,
     (mut beside, said_last): (Option<NewMessage>, Option<Seq>),
     once: &(String, String),
-) -> Result<Option<Part>, ApiError> {
+) -> Result<Answered, ApiError> {
     let engine = state.engine();
     let mut looks = 0_u32;
-    let calls = loop {
-        let Resumed { fresh, calls } = read(state, conversation, input).await?;
+    let (calls, otherwise) = loop {
+        let Resumed { fresh, calls, otherwise } = read(state, conversation, input).await?;
         if fresh.is_empty() {
-            break calls;
+            break (calls, otherwise);
         }
         let stored = match &beside {
             Some(message) => engine.send(conversation, NewMessage { answers: fresh, ..message.clone() }).await.map(drop),
@@ -480,15 +488,22 @@ async fn resume(
     };
     if beside.is_some() {
         let open = engine.look(conversation, |journal| interrupts(conversation, journal)).await?;
-        return if open.is_empty() { Ok(None) } else { Err(not_answered(&open)) };
+        return if open.is_empty() { Ok(Answered::Nothing) } else { Err(not_answered(&open)) };
     }
     let history = History::of(input.items()?);
     let results = engine.look(conversation, |journal| given(conversation, journal, &history)).await?;
     if !results.is_empty() {
         engine.give_results(conversation, results).await?;
     }
-    let part = engine.look(conversation, |journal| part_after(journal, &calls)).await?;
-    part.map(Some).ok_or_else(|| ApiError::invalid("no such interrupt was open"))
+    let spoken = input.spoken()?;
+    let look = |journal: &Journal| {
+        let part = part_after(journal, &calls)?;
+        let again = (looks == 0).then(|| before_part(conversation, journal, &spoken, &part)).flatten();
+        Some((part, again))
+    };
+    let part = engine.look(conversation, look).await?;
+    let (part, again) = part.ok_or_else(|| ApiError::invalid("no such interrupt was open"))?;
+    Ok(Answered::Part { part, again, otherwise })
 }
 
 /// A stream that says no.

@@ -53,6 +53,9 @@ pub(super) async fn list(
     if let Some(name) = &form.format {
         let form = name.parse().map_err(|error: UnknownForm| ApiError::bad_request("invalid_query", error.to_string()))?;
         let journal = state.engine().journal(&conversation).await?;
+        if let Some(turn) = journal.turn() {
+            state.heard().hear(&conversation, turn.id());
+        }
         let mut page = exported(&journal, form, &page, limit)?;
         if form == ExportForm::AiSdkUi {
             page.data = as_told(&state, &conversation, &journal, page.data, version).await?;

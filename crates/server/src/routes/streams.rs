@@ -190,6 +190,7 @@ pub(super) async fn stream_of(
         at => state.engine().look(&id, |journal| offered_in(journal, turn, at)).await?,
     };
     let watch: Watch = state.engine().watch(&id, WatchFrom::After(Seq::new(turn.0.get().saturating_sub(1)))).await?;
+    state.heard().hear(&id, turn);
     let mut response = sse::response(watch, UiFold::new(id, turn, version, begin, offered), stream).await;
     response.headers_mut().insert(HeaderName::from_static("x-vercel-ai-ui-message-stream"), HeaderValue::from_static("v1"));
     Ok(response)

@@ -18,7 +18,7 @@ use turnwright_engine::{Answers, Choice, EngineError, KeptBy, NewMessage, OnWait
 use super::chat::{begin_of, cannot_ask, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
-use super::ui_said_again::{Meant, can_be_retried, named, names, newest, question};
+use super::ui_said_again::{Meant, answered_elsewhere, can_be_retried, named, names, newest, question};
 use crate::attached::{self, Attached};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
@@ -303,6 +303,12 @@ async fn regenerate(
     if request.message_id.is_none() && asked != newest(&journal) {
         // The page has not seen all that would be hidden.
         Meant::Unknown.message(meant(request))?;
+    }
+    let unheard =
+        asked.and_then(|asked| answered_elsewhere(&journal, asked)).filter(|turn| !state.heard().has(conversation, *turn));
+    if let Some(turn) = unheard.filter(|_| request.model.is_none()) {
+        // What broke off is tried again so: the answer is there, and what its calls did is not done a second time.
+        return Ok(turn);
     }
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));

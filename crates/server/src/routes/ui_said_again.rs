@@ -149,6 +149,15 @@ pub(super) fn can_be_retried(journal: &Journal, question: MessageId) -> bool {
     journal.turn().is_some_and(|turn| is_last(turn.id()) && turn.ended() != Some(&TurnStatus::Completed))
 }
 
+/// The newest turn, where this question was answered well in it by another process than began to: the page heard its stream break, and
+/// has not heard the end.
+pub(super) fn answered_elsewhere(journal: &Journal, question: MessageId) -> Option<TurnId> {
+    let turn = journal.turn().filter(|turn| turn.id().0 <= question.0 && turn.ended() == Some(&TurnStatus::Completed))?;
+    let mut since = journal.turn_entries(turn.id()).filter(|stored| stored.seq > question.0);
+    let is_resumed = since.any(|stored| matches!(&*stored.entry, Entry::Control(Control::Resumed { .. })));
+    is_resumed.then_some(turn.id())
+}
+
 /// What people said after an entry, as far as it is shown.
 fn shown(journal: &Journal, after: Option<Seq>) -> impl Iterator<Item = MessageId> {
     said(journal).filter(move |message| Some(message.0) > after && !journal.is_hidden(*message))

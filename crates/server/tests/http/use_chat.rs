@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use turnwright_core::{Entry, Journal, ProviderFailure, ProviderFailureKind, Verdict};
+use turnwright_core::{Control, Entry, Journal, ProviderFailure, ProviderFailureKind, TurnStatus, Verdict};
 use turnwright_engine::TurnState;
 use turnwright_testkit::Fuse;
 
@@ -416,4 +416,54 @@ async fn a_history_has_what_the_stream_tells_where_a_message_joined_and_the_turn
     server.engine.wait(&conversation, turn).await.unwrap();
     let denied = history("7").await[0]["parts"][2].clone();
     assert_eq!((&denied["state"], &denied["approval"]["approved"]), (&json!("output-denied"), &json!(false)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_whose_stream_broke_is_told_what_it_came_to_by_regenerate_and_another_answer_by_the_next() {
+    let answers = || {
+        let look = || Answer::whole([call(0, "lab__look", "{}")]);
+        [look(), Answer::whole([text("Seen.")]), look(), Answer::whole([text("Seen anew.")])]
+    };
+    let on = |store: MemoryStore, answers: Vec<Answer>| server_on(Arc::new(store), Arc::<MemoryDocuments>::default(), answers);
+    let (conversation, turn) = ("c1".parse().unwrap(), "turn_1".parse().unwrap());
+    let again = json!({"id": "c1", "trigger": "regenerate-message", "messages": [
+        {"id": "Look!", "role": "user", "parts": [{"type": "text", "text": "Look!"}]}]});
+    let mut broken = 0;
+    for has_read in [false, true] {
+        for append in 1..=6 {
+            let store = MemoryStore::default();
+            let doomed = on(store.doomed_process(Fuse::After(append)), answers().into());
+            let _died = timeout(Duration::from_mins(5), doomed.post("/api/chat?ui=7", says("Look!"))).await;
+            doomed.engine.shutdown().await;
+            let said = |journal: &Journal| {
+                journal.entries().iter().filter(|stored| matches!(&*stored.entry, Entry::Assistant(_))).count()
+            };
+            let between = on(store.another_process(), Vec::new());
+            let Ok(said) = between.engine.look(&conversation, said).await else { continue };
+            between.engine.shutdown().await;
+            let next = on(store.another_process(), answers().into_iter().skip(said).collect());
+            next.engine.resume_open_turns().await.unwrap();
+            next.engine.wait(&conversation, turn).await.unwrap();
+            let is_broken = |journal: &Journal| {
+                let mut entries = journal.entries().iter();
+                let is_resumed = entries.any(|stored| matches!(&*stored.entry, Entry::Control(Control::Resumed { .. })));
+                is_resumed && journal.turn().and_then(|turn| turn.ended()) == Some(&TurnStatus::Completed)
+            };
+            if !next.engine.look(&conversation, is_broken).await.unwrap() {
+                continue;
+            }
+            broken += 1;
+            let effects = next.source.effects().len();
+            if has_read {
+                next.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui").await;
+            } else {
+                let told = next.post("/api/chat?ui=7", again.clone()).await;
+                assert!(told.body.contains("Seen.") && told.body.contains("[DONE]"), "{append}: {}", told.body);
+                assert_eq!(next.source.effects().len(), effects, "{append}");
+            }
+            let told = next.post("/api/chat?ui=7", again.clone()).await;
+            assert!(!told.body.contains("Seen.\"") && told.body.contains("Seen anew."), "{append}: {}", told.body);
+        }
+    }
+    assert!(broken >= 4, "{broken}");
 }

@@ -1,5 +1,6 @@
 //! Requests that OpenAI's libraries send again to another process than that which began their turn: that one was killed, or lives.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +8,11 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use turnwright_core::QuestionReason;
+use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, call, text};
 
 use crate::joining::sent_again;
-use crate::{Answered, Server, pick, picks, server_on, server_with, user};
+use crate::{Answered, Server, pick, picks, server_as, server_on, server_with, user};
 
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
@@ -259,4 +261,39 @@ async fn a_turn_that_failed_before_a_restart_is_taken_up_by_the_request_that_is_
         assert_eq!(seen.json()["choices"][0]["message"]["content"], "Seen.", "{}", seen.body);
         assert_eq!((server.source.effects().len(), next.source.effects().len()), (1, 0));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_call_that_may_have_happened_the_text_of_a_chat_says_so_and_how_that_is_decided() {
+    let allows = |store: MemoryStore| {
+        let rule = RuleText { tool: "lab__touch".to_owned(), when: BTreeMap::new(), action: Action::Allow };
+        server_as(store, touches(), Policy::new([rule]).unwrap())
+    };
+    let mut asked = 0;
+    for fuse in (1..=8).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
+        let store = MemoryStore::default();
+        let body = json!({"messages": [user("Touch!")]});
+        let doomed = allows(store.doomed_process(fuse));
+        let _died = timeout(Duration::from_mins(5), sent_again(&doomed, CHAT, &body, "0")).await;
+        doomed.engine.shutdown().await;
+
+        let next = allows(store.another_process());
+        next.engine.resume_open_turns().await.unwrap();
+        let told = sent_again(&next, CHAT, &body, "1").await;
+        let name = conversation(&told).to_owned();
+        let waiting = next.engine.waiting(&name.parse().unwrap()).await.unwrap();
+        if waiting.first().is_none_or(|waiting| waiting.reason != QuestionReason::UnknownOutcome) {
+            continue;
+        }
+        asked += 1;
+        let told = told.json();
+        let text = told["choices"][0]["message"]["content"].as_str().unwrap();
+        let line = format!(
+            "- `lab__touch` with {{}}, which was interrupted and may have happened\n  `turnwright approvals decide call_4_0 happened --approval {} \
+             --conversation {name}` (or `run_again` or `skip`)\n",
+            waiting[0].approval
+        );
+        assert!(text.contains(&line), "{fuse:?}: {text}");
+    }
+    assert!(asked > 0);
 }

@@ -10,31 +10,48 @@ use turnwright_engine::{Store, StoreError};
 
 use super::tables::{PIECES, Row, Table, VECTORS, Value};
 use super::{Rows, Use};
-use crate::sqlite::{failure_of, rows_connection};
+use crate::sqlite::{Older, OlderLocks, failure_of, rows_connection};
 use crate::vectors::{signs, unpacked};
 use crate::words::spaced;
 use crate::{SqliteOptions, SqliteStore};
 
 /// See the module.
 pub(super) struct SqliteRows {
-    /// Keeps its lock, so that others see that it is in use.
-    store: SqliteStore,
+    source: Source,
     connection: Arc<Mutex<Connection>>,
     file: std::path::PathBuf,
     /// By which a move that broke off is known: one and the same, however the database is called.
     path: std::path::PathBuf,
 }
 
+/// Where the rows are from.
+enum Source {
+    /// The database itself. The store keeps its lock, so that others see that it is in use.
+    Own(Box<SqliteStore>),
+    /// A copy of what an older version wrote, of which the folder of locks is the database's.
+    Older(OlderLocks),
+}
+
 impl SqliteRows {
     pub(super) fn open(options: &SqliteOptions, purpose: Use) -> Result<Self, StoreError> {
-        let store = SqliteStore::open(options)?;
-        let (connection, file) = rows_connection(options)?;
+        let older = match purpose {
+            // What is only read is not changed, nor brought up.
+            Use::Reads | Use::Moves => Older::of(options)?,
+            Use::Fills => None,
+        };
+        let (source, connection, file) = if let Some(Older { connection, file, locks }) = older {
+            (Source::Older(locks), connection, file)
+        } else {
+            let store = Box::new(SqliteStore::open(options)?);
+            let (connection, file) = rows_connection(options)?;
+            (Source::Own(store), connection, file)
+        };
         if purpose == Use::Reads {
             // What is read is of one moment, whoever writes meanwhile.
             let begun = connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
             begun.map_err(|error| failure_of(&file, &error))?;
         }
-        Ok(Self { store, connection: Arc::new(Mutex::new(connection)), file, path: options.path()? })
+        Ok(Self { source, connection: Arc::new(Mutex::new(connection)), file, path: options.path()? })
     }
 
     async fn with<T: Send + 'static>(
@@ -92,7 +109,10 @@ impl Rows for SqliteRows {
     }
 
     async fn is_in_use(&self) -> Result<bool, StoreError> {
-        self.store.has_company()
+        match &self.source {
+            Source::Own(store) => store.has_company(),
+            Source::Older(locks) => locks.is_in_use(),
+        }
     }
 
     async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Row>, StoreError> {
@@ -163,7 +183,10 @@ impl Rows for SqliteRows {
     }
 
     async fn close(&self) {
-        self.store.close().await;
+        match &self.source {
+            Source::Own(store) => store.close().await,
+            Source::Older(_) => {}
+        }
     }
 }
 

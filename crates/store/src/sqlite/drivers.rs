@@ -32,9 +32,6 @@ pub(super) struct Opened {
     pub(super) mark: Mark,
 }
 
-/// Follows the mark in a lock file, where the database's file does not have it yet.
-const NEW: &str = "new";
-
 impl Drivers {
     /// Takes a name that nobody had before, and removes the lock files of the dead.
     pub(super) fn enter(folder: PathBuf, opened: Option<Opened>) -> Result<Self, StoreError> {
@@ -52,8 +49,9 @@ impl Drivers {
             match file.try_lock() {
                 // Names do not come again, so a file of this name is ours; sweepers remove before they release.
                 Ok(()) if path.exists() => {
-                    if let Some(Opened { mark: Mark { mark, is_new }, .. }) = &opened {
-                        let said = format!("{mark} {}", if *is_new { NEW } else { "" });
+                    if let Some(Opened { mark: Mark { mark, still }, .. }) = &opened {
+                        let still = still.map(|version| version.to_string()).unwrap_or_default();
+                        let said = format!("{mark} {still}");
                         file.write_all(said.as_bytes()).map_err(|error| failure::of_file(&path, "written", &error))?;
                     }
                     return Ok(Self { folder, own, lock: Mutex::new(Some(file)), opened });
@@ -84,14 +82,7 @@ impl Drivers {
 
     /// Whether anybody else's store is open.
     pub(super) fn has_company(&self) -> Result<bool, StoreError> {
-        let files = std::fs::read_dir(&self.folder).map_err(|error| failure::of_file(&self.folder, "read", &error))?;
-        for path in files.filter_map(|file| Some(file.ok()?.path())) {
-            let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
-            if name != self.own.0 && self.is_alive(&DriverId(name.to_owned()))? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        is_any_alive(&self.folder, |name| name != self.own.0)
     }
 
     /// Whether a driver's process has its store open.
@@ -99,21 +90,7 @@ impl Drivers {
         if *driver == self.own {
             return Ok(self.is_held());
         }
-        // Names come from journals, which may have been imported: only ours become part of a path.
-        if !is_name(&driver.0) {
-            return Ok(false);
-        }
-        let path = lock_path(&self.folder, driver);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(failure::of_file(&path, "opened", &error)),
-        };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(failure::of_file(&path, "locked", &error)),
-        }
+        is_alive(&self.folder, driver)
     }
 
     /// Stops being alive.
@@ -136,6 +113,41 @@ impl Drop for Drivers {
     }
 }
 
+/// Whether a store is open whose lock files are in this folder, which may not be there.
+pub(super) fn is_anybody_alive(folder: &Path) -> Result<bool, StoreError> {
+    if folder.exists() { is_any_alive(folder, |_| true) } else { Ok(false) }
+}
+
+fn is_any_alive(folder: &Path, counts: impl Fn(&str) -> bool) -> Result<bool, StoreError> {
+    let files = std::fs::read_dir(folder).map_err(|error| failure::of_file(folder, "read", &error))?;
+    for path in files.filter_map(|file| Some(file.ok()?.path())) {
+        let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
+        if counts(name) && is_alive(folder, &DriverId(name.to_owned()))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether another driver's process has its store open.
+fn is_alive(folder: &Path, driver: &DriverId) -> Result<bool, StoreError> {
+    // Names come from journals, which may have been imported: only ours become part of a path.
+    if !is_name(&driver.0) {
+        return Ok(false);
+    }
+    let path = lock_path(folder, driver);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(failure::of_file(&path, "opened", &error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(failure::of_file(&path, "locked", &error)),
+    }
+}
+
 /// What those say who have a database open or were killed meanwhile, and whether they are alive.
 pub(super) fn marks(folder: &Path) -> Vec<(Mark, bool)> {
     let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
@@ -143,8 +155,8 @@ pub(super) fn marks(folder: &Path) -> Vec<(Mark, bool)> {
         let path = found.ok()?.path();
         let said =
             path.extension().is_some_and(|extension| extension == "lock").then(|| std::fs::read_to_string(&path))?.ok()?;
-        let (mark, rest) = said.split_once(' ')?;
-        let mark = Mark { mark: is_name(mark).then(|| mark.to_owned())?, is_new: rest == NEW };
+        let (mark, still) = said.split_once(' ')?;
+        let mark = Mark { mark: is_name(mark).then(|| mark.to_owned())?, still: still.parse().ok() };
         let is_alive = matches!(File::open(&path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
         Some((mark, is_alive))
     });

@@ -125,7 +125,7 @@ impl Named {
         let origin = Origin::of(file);
         let unreadable_since = match &origin {
             Origin::Unknown => Some(self.unreadable_since.unwrap_or(now)),
-            Origin::Marked(_) | Origin::Unmarked => None,
+            Origin::Marked(_) | Origin::Unmarked(_) => None,
         };
         self.unreadable_since = unreadable_since;
         let is_unreadable = unreadable_since.is_some_and(|since| now.duration_since(since) >= UNREADABLE_FOR);
@@ -140,7 +140,9 @@ impl Named {
         self.looked_at = Some(now);
         if unreadable_since.is_none() {
             self.seen = Some(state);
-            self.mark.is_new &= origin == Origin::Unmarked;
+            if matches!(origin, Origin::Marked(_)) {
+                self.mark.still = None;
+            }
         }
         None
     }

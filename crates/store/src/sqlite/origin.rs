@@ -21,8 +21,8 @@ const MARKED_SINCE: i64 = 9;
 pub(super) enum Origin {
     /// It is this one.
     Marked(String),
-    /// There is nothing in it, or what no version wrote that marks.
-    Unmarked,
+    /// There is nothing in it, or what no version wrote that marks: its schema's version, 0 where it is no database of ours.
+    Unmarked(i64),
     /// It cannot be read: a checkpoint was broken off or is under way, or it is damaged.
     Unknown,
 }
@@ -31,15 +31,15 @@ impl Origin {
     /// Reads a file as it is on the disk, through SQLite alone: see [`Places::prepare`].
     pub(super) fn of(file: &Path) -> Self {
         match std::fs::metadata(file) {
-            Ok(found) if found.len() == 0 => return Self::Unmarked,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::Unmarked,
+            Ok(found) if found.len() == 0 => return Self::Unmarked(0),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::Unmarked(0),
             Ok(_) | Err(_) => {}
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         let read = Connection::open_with_flags(without_log(file), flags).and_then(|connection| {
             let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
             if version < MARKED_SINCE {
-                return Ok(Self::Unmarked);
+                return Ok(Self::Unmarked(version));
             }
             // While a log is put back, or where that was broken off, some of its pages are there and others not.
             let mark = mark_of(&connection)?;
@@ -47,7 +47,7 @@ impl Origin {
         });
         match read {
             Ok(origin) => origin,
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Self::Unmarked,
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Self::Unmarked(0),
             Err(_) => Self::Unknown,
         }
     }
@@ -77,23 +77,26 @@ fn without_log(file: &Path) -> String {
 pub(super) struct Mark {
     /// The database's.
     pub(super) mark: String,
-    /// Whether the file itself does not have it yet: nothing but its log has.
-    pub(super) is_new: bool,
+    /// The schema's version in the file itself, where that does not have the mark yet: nothing but its log has.
+    pub(super) still: Option<i64>,
 }
 
 impl Mark {
     /// Of a file that is open.
     pub(super) fn of(connection: &Connection, file: &Path) -> rusqlite::Result<Self> {
         let mark = mark_of(connection)?;
-        let is_new = Origin::of(file) != Origin::Marked(mark.clone());
-        Ok(Self { mark, is_new })
+        let still = match Origin::of(file) {
+            Origin::Unmarked(version) => Some(version),
+            Origin::Marked(_) | Origin::Unknown => None,
+        };
+        Ok(Self { mark, still })
     }
 
     /// Whether that is what it had open, as far as can be known.
     pub(super) fn may_be(&self, origin: &Origin) -> bool {
         match origin {
             Origin::Marked(found) => *found == self.mark,
-            Origin::Unmarked => self.is_new,
+            Origin::Unmarked(version) => self.still == Some(*version),
             Origin::Unknown => true,
         }
     }

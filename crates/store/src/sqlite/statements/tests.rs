@@ -1,10 +1,7 @@
-use std::path::Path;
-
 use rusqlite::Connection;
 
 use super::ALL;
-use crate::SqliteOptions;
-use crate::sqlite::migrate::migrate;
+use crate::{SqliteOptions, SqliteStore};
 
 /// The steps of a statement's plan; none for a plain insert.
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
@@ -21,8 +18,9 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 #[test]
 fn no_statement_reads_more_than_it_answers() {
     let folder = tempfile::tempdir().unwrap();
-    let connection = Connection::open(folder.path().join("plan.db")).unwrap();
-    migrate(&connection, Path::new("plan.db"), &SqliteOptions::at_file("plan.db")).unwrap();
+    let file = folder.path().join("plan.db");
+    drop(SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap());
+    let connection = Connection::open(file).unwrap();
 
     let steps: Vec<(&str, String)> =
         ALL.iter().flat_map(|(name, sql)| plan(&connection, sql).into_iter().map(move |step| (*name, step))).collect();
