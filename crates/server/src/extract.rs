@@ -160,8 +160,6 @@ pub(crate) struct PageQuery {
     #[serde(alias = "after")]
     #[param(min_length = 1)]
     pub(crate) cursor: Option<String>,
-    /// Words to search for, where the list can be searched.
-    pub(crate) q: Option<String>,
 }
 
 impl PageQuery {
@@ -232,7 +230,7 @@ mod tests {
     use super::{PageQuery, falling, numbered};
 
     fn query(limit: &str, cursor: Option<&str>) -> PageQuery {
-        PageQuery { limit: Some(limit.to_owned()), cursor: cursor.map(str::to_owned), q: None }
+        PageQuery { limit: Some(limit.to_owned()), cursor: cursor.map(str::to_owned) }
     }
 
     #[test]

@@ -38,6 +38,12 @@ use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
 )]
 pub(crate) struct Frame;
 
+/// A file as it is.
+#[derive(Debug, ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "describes what bodies are")]
+pub(crate) struct FileBytes(Vec<u8>);
+
 /// The document of these routes.
 pub(crate) fn described_by(mut document: Document) -> Document {
     // A link that works from wherever the document was read; the paths begin at the root.

@@ -304,7 +304,7 @@ async fn answers_of_a_page_of_which_one_does_not_fit_are_none() {
     assert_eq!(resumed.last().unwrap().pointer("/outcome/type"), Some(&json!("success")), "{resumed:?}");
     assert!(resumed.iter().any(|event| event.to_string().contains("Zoe")), "{resumed:?}");
     let other = run(&router, &answers("Ann", json!({"approved": true}))).await;
-    let text = "What forms__fill asks had been answered with something else before this answer came; that counts.";
+    let text = "What shop__fill asks had been answered with something else before this answer came; that counts.";
     assert!(other.iter().any(|event| event.pointer("/value/text") == Some(&json!(text))), "{other:?}");
     assert!(other.iter().any(|event| event.to_string().contains("Zoe")), "{other:?}");
     assert_eq!(told(&run(&router, &right).await), resumed, "the same answers again change nothing");

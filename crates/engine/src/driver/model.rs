@@ -168,10 +168,10 @@ pub(super) fn longest_answer(reserved: &Reserved) -> u32 {
     u32::try_from(reserved.output.tokens).unwrap_or(u32::MAX)
 }
 
-/// For the operator; the provider's words have no secrets by here.
-fn tell_of(Origin { provider, model, .. }: &Origin, ProviderFailure { kind, status, message, .. }: &ProviderFailure) {
+/// For the operator. The provider's words may repeat what it was sent, so they are for who asked alone.
+fn tell_of(Origin { provider, model, .. }: &Origin, ProviderFailure { kind, status, .. }: &ProviderFailure) {
     let (kind, status) = (kind.as_str(), status.map(tracing::field::display));
-    tracing::warn!(provider, model, kind, status, error = message, "a model call failed");
+    tracing::info!(provider, model, kind, status, "a model call failed");
 }
 
 fn origin(dialect: String, model: &ModelRef) -> Origin {

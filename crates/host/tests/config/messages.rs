@@ -57,7 +57,7 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[server]\napprove = \"all\"",
         &[
-            "turnwright.toml:2: unknown key `approve` in [server]; it belongs to the top level; known: `listen`, `tool_activity`, `grace_ms`, `auth`, `public_url`, `base_path`, `trusted_proxies`, `limits`, `oidc`, `tls`",
+            "turnwright.toml:2: unknown key `approve` in [server]; it belongs to the top level; known: `listen`, `tool_activity`, `grace_ms`, `auth`, `public_url`, `base_path`, `trusted_proxies`, `allowed_origins`, `limits`, `oidc`, `tls`",
         ],
     );
     says(

@@ -23,7 +23,7 @@ use crate::byte_range::Wanted;
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State};
 use crate::file_type::{self, Seems, TextCheck};
-use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHeader};
+use crate::openapi::{BodyRefused, Conflicting, FileBytes, NotThere, Refused, RepeatableHeader};
 use crate::pace::{TooSlow, paced};
 use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
@@ -55,7 +55,7 @@ pub(super) struct UploadForm {
     operation_id = "uploadArtifact",
     tag = "conversations",
     params(UploadQuery, RepeatableHeader),
-    request_body(content((Vec<u8> = "application/octet-stream"), (UploadForm = "multipart/form-data"))),
+    request_body(content((FileBytes = "application/octet-stream"), (UploadForm = "multipart/form-data"))),
     responses((status = 201, description = "It is stored.", body = api::Artifact, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn upload(
@@ -295,7 +295,7 @@ pub(super) struct Named {
     id: String,
 }
 
-/// A file's bytes, or with `Range: bytes=FIRST-LAST` a part of them. Browsers show images and save everything else; nothing of
+/// A file's bytes, or with the header `Range: bytes=FIRST-LAST` a part of them. Browsers show images and save everything else; nothing of
 /// it runs.
 #[utoipa::path(
     get,
@@ -303,7 +303,7 @@ pub(super) struct Named {
     operation_id = "getArtifact",
     tag = "conversations",
     params(Named),
-    responses((status = 200, description = "They, with their own type.", content((Vec<u8> = "*/*"))), (status = 206, description = "The part that `Range` asks for.", content((Vec<u8> = "*/*"))), (status = 304, description = "The client has them."), (status = 416, description = "There is no such part; `Content-Range` says how many bytes there are."), Refused, NotThere)
+    responses((status = 200, description = "They, with their own type.", content((FileBytes = "*/*"))), (status = 206, description = "The part that `Range` asks for.", content((FileBytes = "*/*"))), (status = 304, description = "The client has them."), (status = 416, description = "There is no such part; `Content-Range` says how many bytes there are."), Refused, NotThere)
 )]
 pub(super) async fn show(State(state): State, Params(named): Params<Named>, headers: HeaderMap) -> Result<Response, ApiError> {
     let artifacts = state.artifacts()?.clone();

@@ -81,6 +81,14 @@ pub(super) async fn fork(
     Ok(told_created(created))
 }
 
+/// What is looked for.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WordsQuery {
+    /// Words to search for.
+    q: Option<String>,
+}
+
 /// Conversations, the newest first. `q` finds those that have all its words in one message, or in their title or name. A page goes
 /// on where the one before ended, whatever became of the conversations on that; what has a new entry meanwhile goes to the front,
 /// where whoever begins anew finds it.
@@ -89,15 +97,19 @@ pub(super) async fn fork(
     path = "/conversations",
     operation_id = "listConversations",
     tag = "conversations",
-    params(PageQuery),
+    params(PageQuery, WordsQuery),
     responses((status = 200, description = "A page of them.", body = api::List<api::Conversation>), Refused)
 )]
-pub(super) async fn list(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
+pub(super) async fn list(
+    State(state): State,
+    Search(page): Search<PageQuery>,
+    Search(words): Search<WordsQuery>,
+) -> Result<Response, ApiError> {
     let limit = page.limit()?;
     let after = page.cursor.as_deref().map(|cursor| cursor.parse().map_err(|_| unknown_cursor(cursor))).transpose()?;
     let (engine, most) = (state.engine(), limit.saturating_add(1));
     let plain = |found: Vec<Conversation>| found.into_iter().map(|conversation| (conversation, None)).collect();
-    let found = match (page.q.as_deref().filter(|q| !q.trim().is_empty()), state.texts()) {
+    let found = match (words.q.as_deref().filter(|q| !q.trim().is_empty()), state.texts()) {
         (Some(q), Some(texts)) => engine.search(&**texts, q, after.as_ref(), most).await,
         (Some(q), None) => search(engine, q, after, most).await.map(plain),
         (None, _) => engine.conversations(after.as_ref(), most).await.map(plain),

@@ -11,7 +11,7 @@ use turnwright_host::{Knowledge, Memory, MemoryError};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Params, Search, State, Undivided, Whole};
-use crate::openapi::{BodyRefused, Conditional, IfMatch, IfNoneMatch, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conditional, FileBytes, IfMatch, IfNoneMatch, NotThere, Refused};
 use crate::report::context_place;
 use crate::state::ServerState;
 use crate::tag::Tag;
@@ -148,7 +148,7 @@ pub(super) struct NamedDocument {
     operation_id = "putConversationDocument",
     tag = "knowledge",
     params(("id" = String, Path, description = "The conversation."), ("document" = String, Path, description = "The document's name, such as `guide.md`.")),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "Text, Markdown, HTML or PDF."),
+    request_body(content = FileBytes, content_type = "application/octet-stream", description = "Text, Markdown, HTML or PDF."),
     responses((status = 200, description = "It.", body = api::KnowledgeDocument), Refused, BodyRefused, NotThere)
 )]
 pub(super) async fn attach(

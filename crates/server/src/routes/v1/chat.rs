@@ -26,7 +26,8 @@ use crate::routes::json;
 use crate::sse::{self, Fold};
 use crate::state::ServerState;
 
-/// Runs a turn as a chat completion, streamed or whole.
+/// Runs a turn as a chat completion, streamed or whole. The header `X-Turnwright-Conversation`, or `metadata.conversation_id`, names the
+/// conversation in which it goes on; the answer has that header.
 #[utoipa::path(
     post,
     path = "/chat/completions",

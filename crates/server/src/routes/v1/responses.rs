@@ -32,7 +32,8 @@ use crate::state::ServerState;
 
 mod choices;
 
-/// Runs a turn as a response, streamed or whole, or begins one.
+/// Runs a turn as a response, streamed or whole, or begins one. The header `X-Turnwright-Conversation`, `conversation` or
+/// `metadata.conversation_id` names the conversation in which it goes on, as `previous_response_id` does; the answer has that header.
 #[utoipa::path(
     post,
     path = "/responses",
