@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::ci::has_nextest;
-use crate::say;
+use crate::{cargo, say};
 
 /// What is run where nobody says otherwise.
 const SECONDS: &str = "60";
@@ -48,7 +48,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
 /// The tests of the suite, or the one of this name. One after the other: each has a cluster of its own. With cargo-nextest what all tests
 /// are built of is used; where cargo chooses the tests it builds most of it anew, for other features.
 fn tests(name: Option<&str>) -> Command {
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     if has_nextest() {
         let filter = name.map_or_else(|| "binary(chaos)".to_owned(), |name| format!("binary(chaos) & test({name})"));
         command.args(["nextest", "run", "--workspace", "--profile", "chaos", "--run-ignored", "only", "--no-capture"]);
@@ -77,7 +77,7 @@ fn without_fence() -> std::io::Result<bool> {
     let mut flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
     flags.push(" ");
     flags.push(WITHOUT_FENCE);
-    let mut build = Command::new("cargo");
+    let mut build = cargo();
     build.args(["build", "--bin", "turnwright"]).env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags);
     if !build.status()?.success() {
         return Ok(false);

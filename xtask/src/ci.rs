@@ -2,10 +2,10 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{page, say, skips};
+use crate::{cargo, page, say, skips};
 
 /// One command that must succeed.
 struct Step {
@@ -63,7 +63,7 @@ impl Step {
         let command_line = format!("cargo {}", self.arguments.join(" "));
         say(&format!("==> {}: {command_line}", self.name));
         let began = now();
-        let status = Command::new("cargo")
+        let status = cargo()
             .args(self.arguments)
             .envs(self.variables.iter().copied())
             .envs(threads())
@@ -85,7 +85,7 @@ fn threads() -> Option<(&'static str, String)> {
 }
 
 pub(crate) fn has_nextest() -> bool {
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command.args(["nextest", "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

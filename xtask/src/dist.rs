@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::{page, say};
+use crate::{cargo, page, say};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -79,7 +79,7 @@ fn built(profile: &str) -> Result<PathBuf, String> {
     if page::make() != ExitCode::SUCCESS {
         return Err("a release has the page in it".to_owned());
     }
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command.args(["build", "--locked", "-p", "turnwright-app", "--profile", profile]).current_dir(root());
     let status = command.status().map_err(|error| format!("cargo cannot be run: {error}"))?;
     if !status.success() {

@@ -1,8 +1,8 @@
 //! `cargo xtask load`: the load test of the server for longer than CI has time for, on a release build.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use crate::say;
+use crate::{cargo, say};
 
 /// What is run where nobody says otherwise.
 const SECONDS: &str = "300";
@@ -11,7 +11,7 @@ const SECONDS: &str = "300";
 pub(crate) fn run(seconds: Option<&str>) -> ExitCode {
     let seconds = seconds.unwrap_or(SECONDS);
     let test = "load::a_thousand_streams_of_running_conversations_are_whole_and_memory_does_not_grow";
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command.args(["test", "--release", "-p", "turnwright-app", "--test", "cli", test, "--", "--exact", "--nocapture"]);
     match command.env("TURNWRIGHT_LOAD_SECONDS", seconds).status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,

@@ -12,7 +12,7 @@ mod scale;
 mod skips;
 
 use std::io::{self, Write};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask ci          everything a change must pass: formatting, lints, documentation, the page, tests
@@ -53,7 +53,30 @@ fn main() -> ExitCode {
     }
 }
 
+/// Cargo as from a shell. What it tells the program that it runs of that program's package, build scripts (that of `ring`) take for a change of
+/// their own: much would be built anew, and again by whoever calls cargo without this program.
+fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 /// Tells people something. Where nobody listens any more, the exit code still says how it went.
 fn say(line: &str) {
     drop(writeln!(io::stderr(), "{line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn cargo_is_told_nothing_of_this_package() {
+        let command = super::cargo();
+        let removed = |name: &str| command.get_envs().any(|(removed, value)| removed == name && value.is_none());
+        // Whoever runs tests is told it too.
+        assert!(removed("CARGO_PKG_NAME") && removed("CARGO_MANIFEST_DIR"));
+    }
 }

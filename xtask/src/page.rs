@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::say;
+use crate::{cargo, say};
 
 /// Which of the packages are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) fn run_program(words: &[&str]) -> ExitCode {
     {
         say(&format!("note: the page is not part of this build: {why}"));
     }
-    let status = Command::new("cargo").args(["run", "--quiet", "--"]).args(words).status();
+    let status = cargo().args(["run", "--quiet", "--"]).args(words).status();
     match status.map(|status| status.code()) {
         Ok(Some(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
         Ok(None) | Err(_) => ExitCode::FAILURE,
