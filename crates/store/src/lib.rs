@@ -10,7 +10,7 @@ use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::knowledge::KnowledgeIndex;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{Documents, Locks, Rates, Store};
+use turnwright_engine::{Documents, Locks, Rates, Store, StoreError};
 
 mod columns;
 mod moving;
@@ -21,10 +21,15 @@ mod vectors;
 mod words;
 
 pub use moving::{Location, MOVING, Moved, backup, check, move_all};
-pub use postgres::{PostgresOptions, PostgresStore};
+pub use postgres::{LEASE, PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 
 /// All that a database is used for: every port that it fills.
 pub trait Storage: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Locks + Rates + Texts + Upkeep {}
 
 impl<T: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Locks + Rates + Texts + Upkeep> Storage for T {}
+
+/// The error of a call that a fault of this program ended: what came of it is not known.
+pub(crate) fn broken_off() -> StoreError {
+    StoreError::Unusable { reason: "the store broke off, and what came of it is not known; the log says why".to_owned() }
+}

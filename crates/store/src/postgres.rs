@@ -35,6 +35,7 @@ use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{Append, Balance, Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Page, Store, StoreError};
 
+pub use lease::LEASE;
 pub use options::PostgresOptions;
 pub(crate) use words::{stems, vector};
 

@@ -87,7 +87,7 @@ impl SqliteStore {
         let opened = tokio::task::spawn_blocking(move || Self::open_while(&options, may_wait)).await;
         // The store has it for its own waiting.
         wanted.0 = None;
-        opened.unwrap_or_else(|_broken_off| Err(failure::broken_off()))
+        opened.unwrap_or_else(|_broken_off| Err(crate::broken_off()))
     }
 
     fn open_while(options: &SqliteOptions, may_wait: Arc<AtomicBool>) -> Result<Self, StoreError> {

@@ -19,17 +19,7 @@ use turnwright_engine::knowledge::{IndexedFile, Piece};
 use turnwright_engine::search::Search;
 use turnwright_engine::{Append, ConversationRecord, Document, Idempotent, SideRecord, Store, StoreError};
 use turnwright_store::{Location, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
-
-fn record(id: &str) -> ConversationRecord {
-    ConversationRecord {
-        id: id.parse().unwrap(),
-        owner: UserId::local(),
-        title: None,
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    }
-}
+use turnwright_testkit::record;
 
 fn append(id: &str, at: u64, text: &str) -> Append {
     let settings = TurnSettings::new("practice/words".parse().unwrap());

@@ -14,6 +14,7 @@ use tokio_postgres::{Client, Statement};
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::{Append, ConversationRecord, SideRecord, Store, StoreError};
 use turnwright_store::{Location, PostgresStore, SqliteOptions};
+use turnwright_testkit::record;
 
 fn entry(text: &str) -> Entry {
     let settings = TurnSettings::new("practice/words".parse().unwrap());
@@ -39,22 +40,11 @@ async fn nodes_that_start_together_bring_a_database_up_once() {
     assert_eq!(noted.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(), [3], "one of them did it, once");
     for (store, number) in stores.iter().zip(0..) {
         let id = format!("c{number}").parse().unwrap();
-        let made = ConversationRecord { id, ..record() };
+        let made = ConversationRecord { id, ..record("a") };
         store.create(made).await.unwrap();
     }
     for store in stores {
         store.close().await;
-    }
-}
-
-fn record() -> ConversationRecord {
-    ConversationRecord {
-        id: "a".parse().unwrap(),
-        owner: UserId::local(),
-        title: None,
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
     }
 }
 
@@ -219,7 +209,7 @@ async fn what_an_older_node_has_prepared_goes_on_while_a_newer_one_brings_the_da
     // What the older one opened counts for the newer one, and the other way round.
     let open = older.client.query(&older.open_turns, &[]).await.unwrap().len();
     assert_eq!(newer.open_turns().await.unwrap().len(), open);
-    newer.create(ConversationRecord { id: "new".parse().unwrap(), ..record() }).await.unwrap();
+    newer.create(ConversationRecord { id: "new".parse().unwrap(), ..record("a") }).await.unwrap();
     let begin = |most: usize| {
         let side = vec![SideRecord::RunningTurns { owner: UserId::local(), most }];
         newer.append(Append { side, ..begins("new") })

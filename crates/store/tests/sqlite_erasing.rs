@@ -11,20 +11,14 @@ use turnwright_engine::search::{Search, Texts};
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Append, ConversationRecord, Document, Documents, Idempotent, SideRecord, Store};
 use turnwright_store::{SqliteOptions, SqliteStore};
+use turnwright_testkit::record;
 
 fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(&SqliteOptions::in_directory(folder)).unwrap()
 }
 
-fn record(id: &str, settings: &str) -> ConversationRecord {
-    ConversationRecord {
-        id: id.parse().unwrap(),
-        owner: UserId::local(),
-        title: Some(format!("title of {id}")),
-        settings: settings.to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    }
+fn titled(id: &str, settings: &str) -> ConversationRecord {
+    ConversationRecord { title: Some(format!("title of {id}")), settings: settings.to_owned(), ..record(id) }
 }
 
 async fn say(store: &SqliteStore, id: &str, text: &str, at_ms: u64, side: Vec<SideRecord>) {
@@ -54,7 +48,7 @@ async fn of_what_was_erased_no_file_of_the_database_holds_anything() {
     let owner = UserId::local();
     let long = "xylophone ".repeat(3_000);
     for id in ["kept", "gone"] {
-        let mut new = record(id, "{}");
+        let mut new = titled(id, "{}");
         new.title = Some(format!("marimba {id}"));
         store.create(new).await.unwrap();
         let answer = Idempotent { fingerprint: "glockenspiel".to_owned(), answer: "glockenspiel".to_owned() };
@@ -98,7 +92,7 @@ async fn nothing_of_what_was_erased_is_behind_rows_that_were_moved_where_a_page_
         let store = open(folder.path());
         let name = |number: usize| format!("c{number}");
         for number in 0..12 {
-            store.create(record(&name(number), "{}")).await.unwrap();
+            store.create(titled(&name(number), "{}")).await.unwrap();
         }
         // Interleaved, of lengths that fill pages at other places each time.
         for turn in 0..72_usize {
@@ -163,7 +157,7 @@ async fn it_can_be_erased_while_so_much_is_written_that_the_log_is_put_back() {
     writing.spawn(async move {
         for number in 0..300 {
             let id = format!("c{number}");
-            writer.create(record(&id, "{}")).await.unwrap();
+            writer.create(titled(&id, "{}")).await.unwrap();
             say(&writer, &id, &"word ".repeat(12_000), 5, Vec::new()).await;
         }
     });

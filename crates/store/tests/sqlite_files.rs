@@ -8,8 +8,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::search::{Search, Texts};
-use turnwright_engine::{Append, ConversationRecord, Store, StoreError};
+use turnwright_engine::{Append, Store, StoreError};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
+use turnwright_testkit::record;
 
 fn entry(text: &str) -> Entry {
     let settings = TurnSettings::new("practice/words".parse().unwrap());
@@ -19,18 +20,6 @@ fn entry(text: &str) -> Entry {
 fn append(id: &str, at: u64, text: &str) -> Append {
     let at = Seq::new(at).unwrap();
     Append { conversation: id.parse().unwrap(), at, entries: vec![entry(text)], at_ms: 5, side: Vec::new() }
-}
-
-fn record(id: &str) -> ConversationRecord {
-    let id = id.parse().unwrap();
-    ConversationRecord {
-        id,
-        owner: UserId::local(),
-        title: None,
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    }
 }
 
 fn open(file: &Path) -> SqliteStore {

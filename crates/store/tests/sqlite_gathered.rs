@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserMessage};
 use turnwright_engine::{Append, ConversationRecord, Store};
 use turnwright_store::{SqliteOptions, SqliteStore};
+use turnwright_testkit::record;
 
 const WRITERS: usize = 12;
 
@@ -34,14 +35,7 @@ async fn store(folder: &Path) -> (SqliteStore, PathBuf) {
     let store = SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap();
     for number in 0..WRITERS {
         let id = name(number).parse().unwrap();
-        let record = ConversationRecord {
-            id,
-            owner: turnwright_core::UserId::local(),
-            title: None,
-            settings: "{}".to_owned(),
-            created_at_ms: 1,
-            updated_at_ms: 1,
-        };
+        let record = ConversationRecord { id, ..record("a") };
         store.create(record).await.unwrap();
     }
     (store, file)

@@ -7,9 +7,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
+use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserMessage};
 use turnwright_engine::{Append, ConversationRecord, Store};
 use turnwright_store::{Location, SqliteOptions, SqliteStore, backup, check, move_all};
+use turnwright_testkit::record;
 
 /// A database with one entry, closed.
 async fn made(file: PathBuf) -> PathBuf {
@@ -17,14 +18,7 @@ async fn made(file: PathBuf) -> PathBuf {
     let id = || "a".parse().unwrap();
     let settings = TurnSettings::new("practice/words".parse().unwrap());
     let entries = vec![Entry::User(UserMessage { content: vec![ContentBlock::text("hello")], settings })];
-    let record = ConversationRecord {
-        id: id(),
-        owner: UserId::local(),
-        title: None,
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    };
+    let record = ConversationRecord { id: id(), ..record("a") };
     store.create(record).await.unwrap();
     store.append(Append { conversation: id(), at: Seq::FIRST, entries, at_ms: 5, side: Vec::new() }).await.unwrap();
     store.close().await;

@@ -8,23 +8,12 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Barrier};
 
 use turnwright_core::{ContentBlock, DriverId, Entry, Seq, TurnSettings, UserMessage};
-use turnwright_engine::{Append, ConversationRecord, Store, StoreError};
+use turnwright_engine::{Append, Store, StoreError};
 use turnwright_store::{SqliteOptions, SqliteStore};
+use turnwright_testkit::record;
 
 fn open(directory: &Path) -> SqliteStore {
     SqliteStore::open(&SqliteOptions::in_directory(directory)).unwrap()
-}
-
-fn record(id: &str) -> ConversationRecord {
-    let id = id.parse().unwrap();
-    ConversationRecord {
-        id,
-        owner: turnwright_core::UserId::local(),
-        title: None,
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    }
 }
 
 fn append(at: u64, text: &str) -> Append {

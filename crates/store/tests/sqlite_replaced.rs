@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
-use turnwright_engine::{Append, ConversationRecord, Store, StoreError};
+use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserMessage};
+use turnwright_engine::{Append, Store, StoreError};
 use turnwright_store::{SqliteOptions, SqliteStore};
+use turnwright_testkit::record;
 
 fn opened(file: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(&SqliteOptions::at_file(file))
@@ -20,17 +21,6 @@ async fn made(file: &Path, id: &str) {
     let store = opened(file).unwrap();
     store.create(record(id)).await.unwrap();
     store.close().await;
-}
-
-fn record(id: &str) -> ConversationRecord {
-    ConversationRecord {
-        id: id.parse().unwrap(),
-        owner: UserId::local(),
-        title: None,
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    }
 }
 
 async fn say(store: &SqliteStore, id: &str, at: u64) -> Result<(), StoreError> {

@@ -9,22 +9,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use turnwright_core::UserId;
-use turnwright_engine::{ConversationRecord, Store};
+use turnwright_engine::Store;
 use turnwright_store::{Location, SqliteOptions, SqliteStore, backup, check, move_all};
+use turnwright_testkit::record;
 
 /// A database as the version before there were marks left it, with one conversation.
 async fn older(file: &Path) -> PathBuf {
     let store = SqliteStore::open(&SqliteOptions::at_file(file)).unwrap();
-    let record = ConversationRecord {
-        id: "a".parse().unwrap(),
-        owner: UserId::local(),
-        title: None,
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    };
-    store.create(record).await.unwrap();
+    store.create(record("a")).await.unwrap();
     store.close().await;
     Connection::open(file).unwrap().execute_batch("DROP TABLE origin; PRAGMA user_version = 8").unwrap();
     file.to_owned()

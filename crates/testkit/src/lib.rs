@@ -10,6 +10,7 @@ pub mod nats_server;
 mod nodes;
 mod port;
 mod provider;
+mod record;
 mod source;
 mod store;
 
@@ -19,5 +20,6 @@ pub use documents::MemoryDocuments;
 pub use nodes::{Exchange, Handing, TestNode};
 pub use port::Port;
 pub use provider::{Answer, ScriptedProvider, ScriptedProviders, call, text};
+pub use record::record;
 pub use source::{Effect, ScriptedSource, ScriptedTool};
 pub use store::{Disk, Fuse, MemoryStore};

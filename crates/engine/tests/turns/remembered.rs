@@ -8,12 +8,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::json;
 use turnwright_core::policy::{Action, PredicateText, Reach, RuleText, Scope, Tests};
-use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Declared, Entry, Seq, TurnId, UserId, Verdict};
+use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Declared, Entry, Seq, TurnId, Verdict};
 use turnwright_engine::{
     Append, Choice, ConversationRecord, Document, Documents, EngineError, KeptBy, NewConversation, NewMessage, NewRule,
     Remember, SideRecord, Store, StoreError, ToolOutput, TurnState,
 };
-use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+use turnwright_testkit::{
+    Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, record, text,
+};
 
 use crate::support::{Setup, World, completed, engine, engine_at, id, results, world};
 
@@ -347,14 +349,7 @@ async fn a_call_that_nobody_decides_about_is_denied_in_time_by_a_process_that_ne
 async fn damage(store: &MemoryStore) {
     let id: ConversationId = "a".parse().unwrap();
     let side = vec![SideRecord::TurnOpen { turn: TurnId(Seq::FIRST), parked: true, kept_by: KeptBy::Servers }];
-    let record = ConversationRecord {
-        id: id.clone(),
-        owner: UserId::local(),
-        title: None,
-        settings: "unreadable".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    };
+    let record = ConversationRecord { id: id.clone(), settings: "unreadable".to_owned(), ..record("a") };
     store.create(record).await.unwrap();
     let entries = vec![Entry::Control(Control::CancelRequested { turn: TurnId(Seq::FIRST) })];
     store.append(Append { conversation: id, at: Seq::FIRST, entries, at_ms: 1, side }).await.unwrap();

@@ -32,8 +32,8 @@ const STEPS: u32 = 3;
 const MAX_LOOKED_AT: usize = 200;
 /// How long it is the same call that comes again, and not the next one, once it has its result.
 const SAME_FOR: Duration = Duration::from_hours(24);
-/// How long a node that was killed may look alive (its lease), with what a renewal takes that was under way.
-const LEASE: Duration = Duration::from_millis(4_300);
+/// What a renewal of a lease takes that was under way.
+const RENEWAL: Duration = Duration::from_millis(300);
 /// How often it is looked again whether such a node lives.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// How long after its end a call comes again whose process was killed in the moment between the end and the answer.
@@ -351,7 +351,7 @@ impl Backing for EngineBacking {
     async fn begin(&self, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
         let qualified = self.qualified(&call.tool).await?;
         let message = caller::message(&qualified, &call.arguments);
-        let until = Instant::now() + LEASE;
+        let until = Instant::now() + turnwright_store::LEASE + RENEWAL;
         loop {
             let earlier =
                 self.earlier(&call.client, |asked| asked == message).await.map_err(|error| not_called(&call, &error))?;

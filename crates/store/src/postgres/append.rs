@@ -14,7 +14,7 @@ use turnwright_engine::{ConversationRecord, SideRecord, StoreError};
 
 use super::clean;
 use super::pool::Pool;
-use super::{failure, ledger};
+use super::ledger;
 use crate::columns::{conflict, integer, kept_by_text};
 
 /// The most kibibytes that wait, what is under way included, and what an append takes besides its text.
@@ -122,7 +122,7 @@ impl Appender {
         let request = Request { append, bytes, reply, _room: room };
         let queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         queue.and_then(|queue| queue.send(request).ok()).ok_or(StoreError::Closed)?;
-        verdict.await.unwrap_or_else(|_| Err(failure::broken_off()))
+        verdict.await.unwrap_or_else(|_| Err(crate::broken_off()))
     }
 
     /// Takes nothing more in and waits for what is in hand.

@@ -120,11 +120,6 @@ pub(super) fn is_full(error: &StoreError) -> bool {
     matches!(error, StoreError::Unusable { reason } if reason.contains(&format!("[{}]", SqlState::DISK_FULL.code())))
 }
 
-/// The error of a call that a fault of this program ended: what came of it is not known.
-pub(super) fn broken_off() -> StoreError {
-    StoreError::Unusable { reason: "the store broke off, and what came of it is not known; the log says why".to_owned() }
-}
-
 /// What the server said, with its code.
 fn said(told: &DbError) -> String {
     format!("{} [{}]", told.message(), told.code().code())

@@ -8,8 +8,9 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
-/// How long a row counts without being renewed: with what noticing and taking over take, a turn goes on within 5 seconds.
-pub(super) const LEASE: Duration = Duration::from_secs(4);
+/// How long a node's row counts without being renewed, and so a node that was killed may look alive: with what noticing and taking
+/// over take, a turn goes on within 5 seconds.
+pub const LEASE: Duration = Duration::from_secs(4);
 /// How much earlier its holder stops: between looking and doing something may pass.
 const MARGIN: Duration = Duration::from_millis(300);
 

@@ -43,8 +43,3 @@ pub(super) fn read_only(path: &impl std::fmt::Display) -> String {
 pub(super) fn of_file(path: &Path, doing: &str, error: &std::io::Error) -> StoreError {
     StoreError::Unusable { reason: format!("`{}` cannot be {doing}: {error}", path.display()) }
 }
-
-/// The error of a call that a fault of this program ended: what came of it is not known.
-pub(super) fn broken_off() -> StoreError {
-    StoreError::Unusable { reason: "the store broke off, and what came of it is not known; the log says why".to_owned() }
-}

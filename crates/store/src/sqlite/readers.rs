@@ -50,7 +50,7 @@ impl Readers {
             drop(permit);
             answer
         });
-        reading.await.unwrap_or_else(|_| Err(failure::broken_off()))
+        reading.await.unwrap_or_else(|_| Err(crate::broken_off()))
     }
 
     /// Runs `read`, which looks at a few rows and no more, on this thread: it takes less time than another thread needs to

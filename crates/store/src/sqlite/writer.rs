@@ -164,7 +164,7 @@ impl Writer {
 
     /// What is told of a change that was dropped: one that comes after the end is done by nobody.
     fn unanswered(&self) -> Verdict {
-        Err(if self.queue.is_closed() { StoreError::Closed } else { failure::broken_off() })
+        Err(if self.queue.is_closed() { StoreError::Closed } else { crate::broken_off() })
     }
 
     /// Does what was gathered in one transaction on the caller's thread where nobody else is writing, which spares two
@@ -229,7 +229,7 @@ impl Writer {
                 None => Err(StoreError::Closed),
             }
         });
-        erasing.await.unwrap_or_else(|_| Err(failure::broken_off()))
+        erasing.await.unwrap_or_else(|_| Err(crate::broken_off()))
     }
 
     /// Rises when another process wrote.

@@ -4,6 +4,7 @@ use turnwright_core::{ContentBlock, Entry, ModelRef, Seq, TurnSettings, UserId, 
 use turnwright_engine::artifacts::{Artifact, Draft, Removal};
 use turnwright_engine::{Append, ConversationRecord, SideRecord, StoreError};
 use turnwright_store::Storage;
+use turnwright_testkit::record;
 
 use super::Full;
 
@@ -24,14 +25,7 @@ async fn stored(store: &dyn Storage, owner: &UserId, id: &str, at_ms: u64) -> Ar
 }
 
 fn conversation(id: &str, owner: &UserId) -> ConversationRecord {
-    ConversationRecord {
-        id: id.parse().unwrap(),
-        owner: owner.clone(),
-        title: None,
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    }
+    ConversationRecord { owner: owner.clone(), ..record(id) }
 }
 
 pub(crate) async fn a_file_belongs_to_its_owner_and_is_read_piece_by_piece(full: &dyn Full) {

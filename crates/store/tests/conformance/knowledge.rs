@@ -1,9 +1,10 @@
 //! The index over documents.
 
-use turnwright_core::{ContextPlace, UserId};
+use turnwright_core::ContextPlace;
 use turnwright_engine::ConversationRecord;
 use turnwright_engine::knowledge::{Beside, IndexedFile, Piece};
 use turnwright_store::Storage;
+use turnwright_testkit::record;
 
 use super::Full;
 
@@ -121,14 +122,7 @@ pub(crate) async fn vectors_find_what_points_the_same_way_and_are_of_one_model(f
 pub(crate) async fn what_is_beside_a_conversation_goes_with_it(full: &dyn Full) {
     let store = full.open_all().await;
     let store = &*store;
-    let record = ConversationRecord {
-        id: "c".parse().unwrap(),
-        owner: UserId::local(),
-        title: None,
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    };
+    let record = record("c");
     store.create(record.clone()).await.unwrap();
     store.create(ConversationRecord { id: "cc".parse().unwrap(), ..record.clone() }).await.unwrap();
     let of = |id: &str, created_at_ms| Beside { conversation: id.parse().unwrap(), created_at_ms };

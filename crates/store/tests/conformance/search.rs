@@ -7,6 +7,7 @@ use turnwright_core::{
 use turnwright_engine::search::Search;
 use turnwright_engine::{Append, ConversationRecord};
 use turnwright_store::Storage;
+use turnwright_testkit::record;
 
 use super::Full;
 
@@ -28,14 +29,7 @@ fn assistant(text: &str) -> Entry {
 }
 
 async fn create(store: &dyn Storage, id: &str, owner: &str, title: Option<&str>) {
-    let record = ConversationRecord {
-        id: id.parse().unwrap(),
-        owner: owner.parse().unwrap(),
-        title: title.map(str::to_owned),
-        settings: "{}".to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    };
+    let record = ConversationRecord { owner: owner.parse().unwrap(), title: title.map(str::to_owned), ..record(id) };
     store.create(record).await.unwrap();
 }
 

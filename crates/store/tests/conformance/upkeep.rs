@@ -1,21 +1,15 @@
 //! What is removed for good.
 
-use turnwright_core::{ContentBlock, ConversationId, Entry, Seq, TurnId, TurnSettings, UserId, UserMessage};
+use turnwright_core::{ContentBlock, ConversationId, Entry, Seq, TurnId, TurnSettings, UserMessage};
 use turnwright_engine::upkeep::{RESENT, written_time};
 use turnwright_engine::{Append, ConversationRecord, Idempotent, KeptBy, SideRecord};
 use turnwright_store::Storage;
+use turnwright_testkit::record;
 
 use super::Full;
 
-fn record(id: &str, settings: &str) -> ConversationRecord {
-    ConversationRecord {
-        id: id.parse().unwrap(),
-        owner: UserId::local(),
-        title: Some(format!("title of {id}")),
-        settings: settings.to_owned(),
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    }
+fn titled(id: &str, settings: &str) -> ConversationRecord {
+    ConversationRecord { title: Some(format!("title of {id}")), settings: settings.to_owned(), ..record(id) }
 }
 
 async fn say(store: &dyn Storage, id: &str, text: &str, at_ms: u64, side: Vec<SideRecord>) {
@@ -37,7 +31,7 @@ pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(ful
         ("copy", "{}", 5),
     ] {
         let created_at_ms = if id == "copy" { 50 } else { 1 };
-        store.create(ConversationRecord { created_at_ms, ..record(id, settings) }).await.unwrap();
+        store.create(ConversationRecord { created_at_ms, ..titled(id, settings) }).await.unwrap();
         let open = |parked| vec![SideRecord::TurnOpen { turn: TurnId(Seq::FIRST), parked, kept_by: KeptBy::Servers }];
         let side = match id {
             "runs" => open(false),
@@ -59,7 +53,7 @@ pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(ful
 pub(crate) async fn requests_that_came_before_a_time_are_forgotten_and_no_other_keys(full: &dyn Full) {
     let store = full.open_all().await;
     let store = &*store;
-    store.create(record("a", "{}")).await.unwrap();
+    store.create(titled("a", "{}")).await.unwrap();
     let [beginning, _] = RESENT;
     let request = |hash: &str, at_ms| format!("{beginning}{}/{}/0f", hash.repeat(64), written_time(at_ms));
     let keys = [request("a", 9), request("a", 10), request("b", 100), request("f", 8), "v1/chat k".to_owned(), "0".repeat(120)];
