@@ -4,21 +4,23 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// The media type under which every API takes an image. `None` where it is of no type that all take, or not in base64:
-/// an API would refuse the whole request for it.
-pub(crate) fn image(data: &str, declared: &str) -> Option<&'static str> {
-    const KNOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-    let found = image_type(data, declared);
-    KNOWN.into_iter().find(|known| *known == found).filter(|_| is_base64(data))
+/// The media type under which every API takes an image, which its first bytes say. `None` where they do not, as of the page of an error
+/// that a tool gives for an image, or it is not in base64: an API would refuse the whole request for it.
+pub(crate) fn image(data: &str) -> Option<&'static str> {
+    sign(data).filter(|_| is_base64(data))
 }
 
 /// The media type of an image: what its first bytes say, else what was declared, which is often wrong.
 pub(crate) fn image_type<'a>(data: &str, declared: &'a str) -> &'a str {
+    sign(data).unwrap_or(declared)
+}
+
+fn sign(data: &str) -> Option<&'static str> {
     const SIGNS: [(&str, &str); 3] = [("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif")];
     // A sound may begin as WebP does; what follows tells them apart.
     let is_webp = data.starts_with("UklGR") && data.get(12..16) == Some("RUJQ");
     let known = SIGNS.iter().find(|(sign, _)| data.starts_with(sign)).map(|(_, known)| *known);
-    known.or(is_webp.then_some("image/webp")).unwrap_or(declared)
+    known.or(is_webp.then_some("image/webp"))
 }
 
 /// Whether this is base64 as every API takes it: the standard letters, padded, and not empty.

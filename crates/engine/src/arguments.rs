@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
+
+use crate::schema::BoundedValidator;
 
 /// How many problems the model is told at once.
 const MAX_PROBLEMS_TOLD: usize = 5;
@@ -23,7 +24,7 @@ const MAX_VALIDATORS: usize = 4_096;
 /// Compiled schemas, by the hash of their definition.
 #[derive(Debug, Default)]
 pub(crate) struct Validators {
-    compiled: Mutex<HashMap<Arc<str>, Option<Arc<Validator>>>>,
+    compiled: Mutex<HashMap<Arc<str>, Option<Arc<BoundedValidator>>>>,
 }
 
 impl Validators {
@@ -35,9 +36,16 @@ impl Validators {
         let object = parse(arguments)?;
         let Some(validator) = self.validator(hash, schema) else { return Ok(object) };
         let value = Value::Object(object);
-        let problems: Vec<String> =
-            validator.iter_errors(&value).take(MAX_PROBLEMS_TOLD).map(|error| describe(&error)).collect();
-        if !problems.is_empty() {
+        // What takes without end to find out, the tool itself judges.
+        if validator.fits(&value) == Some(false) {
+            let Some(problems) = validator.problems(&value) else {
+                return Err(
+                    "the arguments do not fit the tool's schema; they are too deep to say where: look at each alternative \
+                            that it names, from the outside in"
+                        .to_owned(),
+                );
+            };
+            let problems: Vec<String> = problems.take(MAX_PROBLEMS_TOLD).map(|error| describe(&error)).collect();
             return without_refused_nulls(&validator, &value)
                 .ok_or_else(|| format!("the arguments do not fit the tool's schema: {}", problems.join("; ")));
         }
@@ -48,12 +56,12 @@ impl Validators {
     }
 
     /// The compiled schema; `None` where it is none, in which case any object is taken and the tool itself judges.
-    fn validator(&self, hash: &Arc<str>, schema: &Value) -> Option<Arc<Validator>> {
+    fn validator(&self, hash: &Arc<str>, schema: &Value) -> Option<Arc<BoundedValidator>> {
         let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned();
         if let Some(known) = known {
             return known;
         }
-        let compiled = crate::schema::validator(schema).ok().map(Arc::new);
+        let compiled = BoundedValidator::new(schema).map(Arc::new);
         let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_VALIDATORS {
             all.clear();
@@ -65,19 +73,19 @@ impl Validators {
 
 /// The arguments without every null that the schema refuses, where they fit it so: a model that is held to a strict schema
 /// gives null for what it leaves out. The message that it wrote stays as it is.
-fn without_refused_nulls(validator: &Validator, arguments: &Value) -> Option<Map<String, Value>> {
+fn without_refused_nulls(validator: &BoundedValidator, arguments: &Value) -> Option<Map<String, Value>> {
     let mut cleaned = arguments.clone();
     // What an alternative refuses shows only when what is around it fits.
     for _ in 0..MAX_NULL_ROUNDS {
         let mut places = Vec::new();
-        for error in validator.iter_errors(&cleaned).take(MAX_REFUSED) {
+        for error in validator.problems(&cleaned)?.take(MAX_REFUSED) {
             refused(&error, &mut places);
         }
         let before = cleaned.clone();
         for place in places {
             remove_null(&mut cleaned, &place);
         }
-        if validator.is_valid(&cleaned) {
+        if validator.fits(&cleaned)? {
             return cleaned.as_object().cloned();
         }
         if cleaned == before {
@@ -195,6 +203,25 @@ mod tests {
         ] {
             assert_eq!(check(&schema, arguments).unwrap_err(), problem);
         }
+    }
+
+    #[test]
+    fn a_schema_that_leads_back_to_itself_is_asked_no_longer_than_anybody_waits() {
+        let operator =
+            |sign: &str| json!({"properties": {"l": {"$ref": "#/$defs/e"}, "op": {"const": sign}}, "required": ["op", "l"]});
+        let alternatives = json!([{"type": "integer"}, operator("+"), operator("-"), operator("*")]);
+        let schema =
+            json!({"type": "object", "properties": {"e": {"$ref": "#/$defs/e"}}, "$defs": {"e": {"anyOf": alternatives}}});
+        let deep = |levels: usize, leaf: &str| {
+            format!(r#"{{"e":{}{leaf}{}}}"#, r#"{"op":"+","l":"#.repeat(levels), "}".repeat(levels))
+        };
+        assert!(check(&schema, &deep(3, "1")).is_ok());
+        let problem = check(&schema, &deep(3, "\"x\"")).unwrap_err();
+        assert!(problem.contains("is not valid under any of the schemas"), "{problem}");
+        let problem = check(&schema, &deep(9, "\"x\"")).unwrap_err();
+        assert!(problem.contains("too deep to say where"), "{problem}");
+        // The tool itself judges.
+        assert!(check(&schema, &deep(60, "\"x\"")).is_ok());
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub use offering::HoldBack;
 pub use place::{NoPlace, Place};
 pub use provider::{ModelInfo, ModelStream, Provider, Providers};
 pub use rates::{Admission, Rate, Rates};
-pub use schema::bounded_validator;
+pub use schema::{BoundedValidator, bounded_validator};
 pub use secrets::KnownSecrets;
 pub use settings::SettingsOverlay;
 pub use slots::{Full, Slot, Slots};

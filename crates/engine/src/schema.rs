@@ -1,5 +1,7 @@
 //! Whether a tool's schema can be asked of its arguments, and the validator that asks.
 
+mod circles;
+
 use std::collections::{HashMap, HashSet};
 
 use jsonschema::{Draft, ValidationError, Validator};
@@ -34,9 +36,37 @@ pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// A validator of a schema that somebody else wrote, with what it may cost: a few lines of schema and of a value can take it longer than
+/// anybody waits.
+#[derive(Debug)]
+pub struct BoundedValidator {
+    validator: Validator,
+    /// See [`circles::branches`].
+    branches: u64,
+}
+
+impl BoundedValidator {
+    /// The validator of a schema, whatever its ways.
+    pub(crate) fn new(schema: &Value) -> Option<Self> {
+        let branches = circles::branches(schema, &References::of(schema));
+        validator(schema).ok().map(|validator| Self { validator, branches })
+    }
+
+    /// Whether a value fits; `None` where finding that out could take without end.
+    pub fn fits(&self, value: &Value) -> Option<bool> {
+        circles::is_bearable(circles::looks(value, self.branches)).then(|| self.validator.is_valid(value))
+    }
+
+    /// What of a value does not fit; `None` where listing it could take without end: of alternatives each is gone through twice.
+    pub fn problems<'v>(&'v self, value: &'v Value) -> Option<impl Iterator<Item = ValidationError<'v>>> {
+        let looks = circles::looks(value, self.branches.saturating_mul(2));
+        circles::is_bearable(looks).then(|| self.validator.iter_errors(value))
+    }
+}
+
 /// The validator of a schema that somebody else wrote; `None` where it is none, or has ways without end.
-pub fn bounded_validator(schema: &Value) -> Option<Validator> {
-    check_schema(schema).ok().and_then(|()| validator(schema).ok())
+pub fn bounded_validator(schema: &Value) -> Option<BoundedValidator> {
+    check_schema(schema).ok().and_then(|()| BoundedValidator::new(schema))
 }
 
 /// The first reference that leads out of the schema.
@@ -81,19 +111,41 @@ pub(crate) fn validator(schema: &Value) -> Result<Validator, ValidationError<'st
     jsonschema::options().with_draft(Draft::Draft202012).build(&schema)
 }
 
-/// Counts the ways through a schema.
-struct Ways<'v> {
+/// Where the references of a schema lead.
+#[derive(Debug)]
+struct References<'v> {
     root: &'v Value,
     named: HashMap<&'v str, &'v Value>,
+}
+
+impl<'v> References<'v> {
+    fn of(root: &'v Value) -> Self {
+        let mut named = HashMap::new();
+        names(root, &mut named);
+        Self { root, named }
+    }
+
+    fn target(&self, reference: &str) -> Option<&'v Value> {
+        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let document = if address.is_empty() { Some(self.root) } else { self.named.get(address).copied() };
+        match fragment {
+            "" => document,
+            pointer if pointer.starts_with('/') => document.and_then(|document| document.pointer(&pointer.replace("%25", "%"))),
+            name => self.named.get(name).copied(),
+        }
+    }
+}
+
+/// Counts the ways through a schema.
+struct Ways<'v> {
+    references: References<'v>,
     known: HashMap<*const Value, u64>,
     open: HashSet<*const Value>,
 }
 
 impl<'v> Ways<'v> {
     fn of(root: &'v Value) -> u64 {
-        let mut named = HashMap::new();
-        names(root, &mut named);
-        Self { root, named, known: HashMap::new(), open: HashSet::new() }.through(root, 0)
+        Self { references: References::of(root), known: HashMap::new(), open: HashSet::new() }.through(root, 0)
     }
 
     fn through(&mut self, value: &'v Value, depth: usize) -> u64 {
@@ -113,7 +165,7 @@ impl<'v> Ways<'v> {
             Value::Object(members) => {
                 for (keyword, value) in members {
                     let target = match (keyword.as_str(), value) {
-                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(text)) => self.target(text),
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(text)) => self.references.target(text),
                         ("$defs" | "definitions" | "enum" | "const" | "default" | "examples", _) => None,
                         (_, value) => Some(value),
                     };
@@ -130,16 +182,6 @@ impl<'v> Ways<'v> {
         self.open.remove(&pointer);
         self.known.insert(pointer, ways);
         ways
-    }
-
-    fn target(&self, reference: &str) -> Option<&'v Value> {
-        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let document = if address.is_empty() { Some(self.root) } else { self.named.get(address).copied() };
-        match fragment {
-            "" => document,
-            pointer if pointer.starts_with('/') => document.and_then(|document| document.pointer(&pointer.replace("%25", "%"))),
-            name => self.named.get(name).copied(),
-        }
     }
 }
 

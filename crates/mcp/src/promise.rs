@@ -5,10 +5,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jsonschema::Validator;
 use serde_json::Value;
 use turnwright_core::ContentBlock;
-use turnwright_engine::{SourceTool, ToolOutput, bounded_validator};
+use turnwright_engine::{BoundedValidator, SourceTool, ToolOutput, bounded_validator};
 
 use crate::list::capped_to;
 
@@ -19,7 +18,7 @@ const MAX_PROBLEM_BYTES: usize = 300;
 /// The schemas of one server's results, compiled when they are needed.
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
-    compiled: Mutex<HashMap<String, Option<Arc<Validator>>>>,
+    compiled: Mutex<HashMap<String, Option<Arc<BoundedValidator>>>>,
 }
 
 impl Promises {
@@ -43,7 +42,7 @@ impl Promises {
     }
 
     /// The compiled schema; `None` where it cannot be compiled, in which case nothing is promised.
-    fn validator(&self, tool: &str, schema: &Value) -> Option<Arc<Validator>> {
+    fn validator(&self, tool: &str, schema: &Value) -> Option<Arc<BoundedValidator>> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = compiled.get(tool) {
             return known.clone();
@@ -54,9 +53,13 @@ impl Promises {
     }
 }
 
-fn problem(validator: &Validator, content: &Value) -> Option<String> {
-    let problems: Vec<String> = validator
-        .iter_errors(content)
+fn problem(validator: &BoundedValidator, content: &Value) -> Option<String> {
+    // What takes without end to find out counts as kept.
+    if validator.fits(content) != Some(false) {
+        return None;
+    }
+    let Some(problems) = validator.problems(content) else { return Some("it is too deep to say where".to_owned()) };
+    let problems: Vec<String> = problems
         .take(MAX_PROBLEMS)
         .map(|error| {
             let place = error.instance_path().to_string();

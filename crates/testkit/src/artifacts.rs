@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use turnwright_core::{ConversationId, UserId};
@@ -16,6 +17,7 @@ use crate::Disk;
 pub struct MemoryArtifacts {
     tables: Mutex<Tables>,
     is_full: AtomicBool,
+    slow: Mutex<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +34,11 @@ impl MemoryArtifacts {
     /// From here on nothing can be stored, as on a full disk; or it can again.
     pub fn set_full(&self, disk: Disk) {
         self.is_full.store(disk == Disk::Full, Ordering::Relaxed);
+    }
+
+    /// From here on each file takes this long to begin, and each piece to store, as on a disk that others use.
+    pub fn set_slow(&self, each: Duration) {
+        *self.slow.lock().unwrap_or_else(PoisonError::into_inner) = each;
     }
 
     /// The finished files, in the order in which they were begun, with their bytes.
@@ -60,6 +67,13 @@ impl MemoryArtifacts {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    async fn wait(&self) {
+        let each = *self.slow.lock().unwrap_or_else(PoisonError::into_inner);
+        if !each.is_zero() {
+            tokio::time::sleep(each).await;
+        }
+    }
+
     fn room(&self) -> Result<(), StoreError> {
         if self.is_full.load(Ordering::Relaxed) {
             return Err(StoreError::Unusable { reason: "the disk is full".to_owned() });
@@ -72,6 +86,7 @@ impl MemoryArtifacts {
 impl Artifacts for MemoryArtifacts {
     async fn begin_artifact(&self, _at_ms: u64) -> Result<Draft, StoreError> {
         self.room()?;
+        self.wait().await;
         let mut tables = self.lock();
         tables.next += 1;
         let key = tables.next;
@@ -81,6 +96,7 @@ impl Artifacts for MemoryArtifacts {
 
     async fn put_piece(&self, draft: Draft, index: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
         self.room()?;
+        self.wait().await;
         if let Some((None, pieces)) = self.lock().files.get_mut(&draft.0) {
             pieces.insert(index, bytes);
         }

@@ -15,6 +15,23 @@ pub(super) fn matcher(glob: &str) -> Result<Glob, String> {
     Glob::new(GlobBuilder::new(&crossing(glob)).literal_separator(true).backslash_escape(true))
 }
 
+/// The first letter that a text must have to match this glob, or a branch of it, and that is in no tool's name. A `/` is in those of what
+/// servers ask for.
+pub(super) fn strange_in_names(glob: &str) -> Option<char> {
+    let is_strange = |letter: &char| !(letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '/'));
+    let mut rest = glob;
+    while let Some(first) = rest.chars().next() {
+        let after = rest.get(token_length(rest)..).unwrap_or_default();
+        // What is escaped was not written by hand.
+        let is_letter = !matches!(first, '*' | '?' | '[' | '{' | ',' | '}' | '\\');
+        if is_letter && is_strange(&first) {
+            return Some(first);
+        }
+        rest = after;
+    }
+    None
+}
+
 /// The glob with each `**` that is only a piece of a part written so that it crosses `/` too: `a**b` would otherwise be `a*b`, and a
 /// rule that denies would pass over what it names.
 fn crossing(glob: &str) -> String {

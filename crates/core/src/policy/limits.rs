@@ -1,4 +1,5 @@
-//! How large a rule may be that somebody adds: each one is made ready at once, and looked at for each call.
+//! What a rule must be that somebody adds: one that may match, and no larger than this, since each is made ready at once and looked at
+//! for each call.
 //!
 //! Rules that are already stored hold whatever their size, and so do those of the configuration.
 
@@ -13,12 +14,15 @@ const MAX_BYTES: usize = 256 * 1024;
 const MAX_WILDCARDS: usize = 256;
 
 impl RuleText {
-    /// Whether a rule is small enough to be added.
+    /// Whether a rule can be added: it is small enough, and may match.
     ///
     /// # Errors
-    /// What of it is too much, and the limit.
+    /// What of it is too much, and the limit; or why it matches nothing.
     pub fn fits(&self) -> Result<(), RuleError> {
         let error = |at: String, reason: String| RuleError { rule: "rule".to_owned(), at, reason };
+        if let Some(reason) = self.names_no_tool() {
+            return Err(error("tool".to_owned(), reason));
+        }
         let within = |at: String, count: usize, limit: usize, what: &str| {
             if count <= limit { Ok(()) } else { Err(error(at, format!("has {count} {what}, limit {limit}"))) }
         };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::glob::strange_in_names;
 use super::predicate::{Around, Predicate, compile};
 use super::{Action, Match, PredicateText, Remembered, Scope};
 use crate::Glob;
@@ -54,7 +55,12 @@ pub(super) enum Origin {
 
 impl Rule {
     pub(super) fn configured(text: RuleText, number: usize) -> Result<Self, RuleError> {
-        Self::read(text, Origin::Configured(number))
+        let wrong = text.names_no_tool();
+        let rule = Self::read(text, Origin::Configured(number))?;
+        match wrong {
+            Some(reason) => Err(RuleError { rule: format!("rule {number}"), at: "tool".into(), reason }),
+            None => Ok(rule),
+        }
     }
 
     pub(super) fn remembered(remembered: &Remembered) -> Result<Self, RuleError> {
@@ -110,6 +116,18 @@ impl Rule {
 /// Whether the name of an argument is no pointer, or one that may lead somewhere.
 fn can_point(key: &str) -> bool {
     !key.starts_with('/') || key.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']))
+}
+
+impl RuleText {
+    /// Why the rule could never match, where its glob asks for what no tool's name has.
+    pub(super) fn names_no_tool(&self) -> Option<String> {
+        let strange = strange_in_names(&self.tool)?;
+        Some(format!(
+            "is `{}`, so that it could never match: names of tools have letters, digits, `_` and `-`, and no `{strange}`; `turnwright \
+             tools list` prints them",
+            self.tool
+        ))
+    }
 }
 
 impl std::fmt::Display for RuleText {

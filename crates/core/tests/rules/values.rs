@@ -206,6 +206,16 @@ fn a_rule_for_no_tool_is_refused() {
     let rule: RuleText = serde_json::from_value(json!({"tool": "", "action": "deny"})).unwrap();
     let expected = "approval rule 1: `tool` is empty, so that it could never match; `*` means all tools";
     assert_eq!(Policy::new([rule]).unwrap_err().to_string(), expected);
+    for (tool, strange) in [("my server__*", ' '), ("github.com__args", '.'), ("{a__*,ä__x}", 'ä')] {
+        let rule: RuleText = serde_json::from_value(json!({"tool": tool, "action": "deny"})).unwrap();
+        let told = Policy::new([rule.clone()]).unwrap_err().to_string();
+        assert!(told.contains("could never match") && told.contains(&format!("no `{strange}`")), "{told}");
+        assert_eq!(rule.fits().unwrap_err().reason, told.split_once("`tool` ").unwrap().1);
+    }
+    for tool in ["*", "a-b__[!x]?_9", "{a__*,b__**}", "notes__sampling/createMessage"] {
+        let rule: RuleText = serde_json::from_value(json!({"tool": tool, "action": "deny"})).unwrap();
+        assert!(rule.fits().is_ok() && Policy::new([rule]).is_ok(), "{tool}");
+    }
     // Such names are no pointers, or lead somewhere.
     for key in ["a~2", "/a~0~1b", "/", "/a/0"] {
         let rule: RuleText = serde_json::from_value(json!({"tool": "*", "when": {key: "x"}, "action": "deny"})).unwrap();

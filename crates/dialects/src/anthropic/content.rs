@@ -89,11 +89,11 @@ fn block<'a>(target: &Target<'_>, said: &'a ContentBlock) -> Option<Block<'a>> {
 /// The block as something that is not text, where the model takes that.
 fn media<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Block<'a>> {
     match block {
-        ContentBlock::Image { data, mime_type } => image(target, data, mime_type),
+        ContentBlock::Image { data, .. } => image(target, data),
         ContentBlock::Resource { resource } => {
             let (data, mime_type) = resource.blob.as_deref().zip(resource.mime_type.as_deref())?;
             if mime_type != "application/pdf" {
-                return image(target, data, mime_type);
+                return image(target, data);
             }
             let is_taken = target.model.documents != Some(false) && media::is_base64(data);
             let title = resource.uri.rsplit('/').next().filter(|name| !name.is_empty());
@@ -103,8 +103,8 @@ fn media<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Block<'a>> 
     }
 }
 
-fn image<'a>(target: &Target<'_>, data: &'a str, declared: &'a str) -> Option<Block<'a>> {
+fn image<'a>(target: &Target<'_>, data: &'a str) -> Option<Block<'a>> {
     let is_taken = target.profile.images && target.model.images != Some(false) && data.len() <= MAX_IMAGE_BYTES;
-    let media_type = media::image(data, declared).filter(|_| is_taken)?;
+    let media_type = media::image(data).filter(|_| is_taken)?;
     Some(Block::Image { source: Source { media_type, data } })
 }

@@ -271,10 +271,10 @@ fn media_part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'
         ContentBlock::Text { .. } | ContentBlock::ResourceLink { .. } => return None,
     };
     let mime_type = if declared.starts_with("image/") { media::image_type(data, declared) } else { declared };
+    let takes_images = target.profile.images && model.takes_images();
     let is_taken = match mime_type {
-        "image/png" | "image/jpeg" | "image/webp" | "image/heic" | "image/heif" => {
-            target.profile.images && model.takes_images()
-        }
+        "image/png" | "image/jpeg" | "image/webp" => takes_images && media::image(data).is_some(),
+        "image/heic" | "image/heif" => takes_images,
         "application/pdf" => model.takes_documents(),
         other => other.starts_with("audio/") || other.starts_with("video/"),
     };

@@ -152,7 +152,7 @@ fn image<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<&'a str> {
         ContentBlock::Text { .. } | ContentBlock::Audio { .. } | ContentBlock::ResourceLink { .. } => return None,
     };
     let is_taken = declared.starts_with("image/")
-        && matches!(media::image(data, declared), Some("image/png" | "image/jpeg" | "image/webp"))
+        && matches!(media::image(data), Some("image/png" | "image/jpeg" | "image/webp"))
         && target.profile.images
         && target.model.images != Some(false);
     is_taken.then_some(data)

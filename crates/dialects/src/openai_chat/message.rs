@@ -252,7 +252,7 @@ fn part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'a>> {
     let takes_images = target.profile.images && target.model.images != Some(false);
     let takes_documents = target.profile.documents && target.model.documents != Some(false);
     match block {
-        ContentBlock::Image { data, mime_type } if takes_images => image(data, mime_type),
+        ContentBlock::Image { data, .. } if takes_images => image(data),
         ContentBlock::Resource { resource } => {
             let (data, mime_type) = resource.blob.as_deref().zip(resource.mime_type.as_deref())?;
             match mime_type {
@@ -264,7 +264,7 @@ fn part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'a>> {
                         DocumentParts::DocumentUrl => Part::DocumentUrl { document_url: file_data, document_name: filename },
                     })
                 }
-                _ if mime_type.starts_with("image/") && takes_images => image(data, mime_type),
+                _ if mime_type.starts_with("image/") && takes_images => image(data),
                 _ => None,
             }
         }
@@ -306,8 +306,8 @@ fn replay_reasoning<'a>(profile: &Profile, message: &'a AssistantMessage, is_ori
     }
 }
 
-fn image<'a>(data: &'a str, declared: &str) -> Option<Part<'a>> {
-    let mime_type = media::image(data, declared)?;
+fn image(data: &str) -> Option<Part<'_>> {
+    let mime_type = media::image(data)?;
     Some(Part::ImageUrl { image_url: ImageUrl { url: DataUrl { mime_type, data } } })
 }
 

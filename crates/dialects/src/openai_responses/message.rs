@@ -241,17 +241,17 @@ fn content<'a>(target: &Target<'_>, blocks: &'a [ContentBlock], first: Option<St
 
 /// The block as a part that is not text, where the endpoint and the model take one.
 fn part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'a>> {
-    let image = |data: &'a str, declared: &'a str| {
+    let image = |data: &'a str| {
         let takes_images = target.profile.images && target.model.images != Some(false);
-        let mime_type = media::image(data, declared).filter(|_| takes_images)?;
+        let mime_type = media::image(data).filter(|_| takes_images)?;
         Some(Part::InputImage { image_url: DataUrl { mime_type, data }, detail: "auto" })
     };
     match block {
-        ContentBlock::Image { data, mime_type } => image(data, mime_type),
+        ContentBlock::Image { data, .. } => image(data),
         ContentBlock::Resource { resource } => {
             let (data, mime_type) = resource.blob.as_deref().zip(resource.mime_type.as_deref())?;
             if mime_type != "application/pdf" {
-                return Some((data, mime_type)).filter(|_| mime_type.starts_with("image/")).and_then(|(d, m)| image(d, m));
+                return Some(data).filter(|_| mime_type.starts_with("image/")).and_then(image);
             }
             let takes_documents = target.profile.documents && target.model.documents != Some(false);
             let filename = resource.uri.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("document.pdf");

@@ -20,13 +20,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::AnswerAction;
-use turnwright_engine::Progress;
+use turnwright_engine::{Progress, ToolOutput};
 
 use super::backing::{Backing, Happened, OfferedCall, Refused, RunningCall};
 use super::fixtures::{self, Fixtures};
 use super::result::{Form, failed, result, tool};
 use super::sessions::{Asking, Call, Calls};
-use super::wanted::{Shows, Wanted, no};
+use super::wanted::{Refusals, Shows, Wanted, no};
 use crate::client::me;
 
 /// How often it is looked whether a client that is told of changes is still there.
@@ -117,6 +117,7 @@ impl Handler {
         let mut answers = params.input_responses.unwrap_or_default();
         let mut told = Told { token: context.meta.get_progress_token(), last: None };
         let mut later = VecDeque::new();
+        let mut refusals = Refusals::default();
         loop {
             let happened = tokio::select! {
                 biased;
@@ -130,17 +131,25 @@ impl Handler {
                     continue;
                 }
                 Happened::Decided | Happened::Answered(_) => continue,
-                Happened::Ended(output) => return Ok(result(output, caller.form).into()),
+                Happened::Ended(output) => {
+                    let promised = self.has_promised(&params.name, caller.form, &output).await;
+                    let mut result = result(output, caller.form);
+                    if promised && result.structured_content.is_none() {
+                        // Clients throw a success away that is not what was promised.
+                        result.is_error = Some(true);
+                    }
+                    return Ok(result.into());
+                }
                 Happened::Asked(question) => Wanted::Approval(question),
                 Happened::Inquired(inquiry) => Wanted::Answer(inquiry),
             };
             if let Some(said) = answers.remove(wanted.key()) {
-                if let Err(why) = wanted.settle(&mut *running, &said).await {
+                if let Err(why) = refusals.settle(wanted, &mut *running, &said, &mut later).await {
                     return Ok(failed(why).into());
                 }
                 continue;
             }
-            let asked = match (wanted.shown(caller.shows), caller.form) {
+            let asked = match (wanted.shown(caller.shows, refusals.newest.take().as_deref()), caller.form) {
                 (Some(shown), Form::Modern) => {
                     let required = wanted.required(shown, running.handle());
                     running.leave().await;
@@ -153,7 +162,7 @@ impl Handler {
             };
             match (asked, wanted) {
                 (Asked::Said(said), wanted) => {
-                    if let Err(why) = wanted.settle(&mut *running, &said).await {
+                    if let Err(why) = refusals.settle(wanted, &mut *running, &said, &mut later).await {
                         return Ok(failed(why).into());
                     }
                 }
@@ -214,6 +223,15 @@ impl Handler {
                 },
             }
         }
+    }
+
+    /// Whether a result of this tool without structured content is not what its listed schema says (MCP, "Output Schema").
+    async fn has_promised(&self, name: &str, form: Form, output: &ToolOutput) -> bool {
+        if output.is_error || output.structured_content.is_some() {
+            return false;
+        }
+        let offered = self.backing.tools().await;
+        offered.iter().any(|offered| offered.definition.name == name && tool(offered, form).output_schema.is_some())
     }
 
     /// What only the fixtures take note of.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock, Icon, Tool, ToolAnnotations};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use turnwright_engine::ToolOutput;
 
 use super::backing::OfferedTool;
@@ -25,7 +25,7 @@ pub(super) fn tool(OfferedTool { definition, face }: &OfferedTool, form: Form) -
     tool.title.clone_from(&definition.title);
     tool.description = (!definition.description.is_empty()).then(|| Cow::Owned(definition.description.clone()));
     tool.input_schema = Arc::new(match &definition.input_schema {
-        Value::Object(schema) => schema.clone(),
+        Value::Object(schema) => with_objects(schema),
         _ => Map::from_iter([("type".to_owned(), Value::from("object"))]),
     });
     tool.annotations = definition.annotations.clone().and_then(|hints| serde_json::from_value(hints).ok());
@@ -38,12 +38,27 @@ pub(super) fn tool(OfferedTool { definition, face }: &OfferedTool, form: Form) -
     tool.output_schema = match &face.output_schema {
         // Of whatever else a result may be, older clients could not be sent any.
         Some(Value::Object(schema)) if form == Form::Modern || schema.get("type") == Some(&Value::from("object")) => {
-            Some(Arc::new(schema.clone()))
+            Some(Arc::new(with_objects(schema)))
         }
         Some(_) | None => None,
     };
     tool.icons = (!face.icons.is_empty()).then(|| face.icons.iter().map(icon).collect());
     tool
+}
+
+/// A schema whose properties are described by objects: of `true` and `false`, which JSON Schema has too, official clients take the whole
+/// list of tools for broken.
+fn with_objects(schema: &Map<String, Value>) -> Map<String, Value> {
+    let mut schema = schema.clone();
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {
+        match property {
+            Value::Bool(true) => *property = json!({}),
+            Value::Bool(false) => *property = json!({"not": {}}),
+            _ => {}
+        }
+    }
+    schema
 }
 
 fn icon(known: &turnwright_engine::Icon) -> Icon {
@@ -73,4 +88,16 @@ pub(super) fn result(output: ToolOutput, form: Form) -> CallToolResult {
 /// A call that failed, in words for the model.
 pub(super) fn failed(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text.into())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_are_described_by_objects() {
+        let schema = json!({"type": "object", "properties": {"any": true, "none": false, "text": {"type": "string"}}, "additionalProperties": false});
+        let expected = json!({"type": "object", "properties": {"any": {}, "none": {"not": {}}, "text": {"type": "string"}}, "additionalProperties": false});
+        assert_eq!(Value::Object(with_objects(schema.as_object().unwrap())), expected);
+    }
 }

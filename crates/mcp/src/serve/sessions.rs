@@ -12,6 +12,7 @@ mod calls;
 mod kept;
 mod place;
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,7 @@ use rmcp::transport::streamable_http_server::session::{RestoreOutcome, SessionMa
 use serde_json::Value;
 
 use super::backing::{Backing, Happened, Refused};
-use super::wanted::Wanted;
+use super::wanted::{Refusals, Wanted};
 
 pub(super) use asking::Asking;
 use asking::{Name, named};
@@ -122,7 +123,9 @@ impl Sessions {
                     Happened::Progress(_) | Happened::Decided | Happened::Answered(_) => continue,
                 };
                 if wanted.key() == asking.key {
-                    return wanted.settle(&mut *running, said).await.map_err(Refused::Other);
+                    // The process that asked is another: nobody is asked again from here.
+                    let told = Refusals::without_another().settle(wanted, &mut *running, said, &mut VecDeque::new()).await;
+                    return told.map_err(Refused::Other);
                 }
             }
         };

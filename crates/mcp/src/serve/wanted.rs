@@ -1,5 +1,7 @@
 //! What a call waits for from a person: leave to run, or an answer to its tool.
 
+use std::collections::VecDeque;
+
 use rmcp::model::{
     ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
     InputRequiredResult,
@@ -11,6 +13,9 @@ use turnwright_engine::Reply;
 use super::approval;
 use super::backing::{Asks, Happened, Inquiry, Question, RunningCall};
 
+/// How often a person is asked again for an answer that did not fit.
+const MOST_REFUSALS: usize = 3;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) enum Wanted {
@@ -18,6 +23,15 @@ pub(super) enum Wanted {
     Approval(Question),
     /// What its tool asks.
     Answer(Inquiry),
+}
+
+/// What came of what a person said.
+#[derive(Debug)]
+pub(super) enum Settled {
+    /// The call was told.
+    Told,
+    /// It does not fit what the tool asks, for this reason, and the question is still open.
+    Refused(Inquiry, String),
 }
 
 /// The kinds of questions that a client can show.
@@ -47,12 +61,15 @@ impl Wanted {
         }
     }
 
-    /// As the client shows it, where it can.
-    pub(super) fn shown(&self, shows: Shows) -> Option<ElicitRequestParams> {
+    /// As the client shows it, where it can; with what did not fit of the answer before.
+    pub(super) fn shown(&self, shows: Shows, refused: Option<&str>) -> Option<ElicitRequestParams> {
         let (can, params) = match self {
             Self::Approval(question) => return approval::form(question).filter(|_| shows.forms),
             Self::Answer(Inquiry { id, message, asks }) => match asks {
-                Asks::Form(schema) => (shows.forms, json!({"mode": "form", "message": message, "requestedSchema": schema})),
+                Asks::Form(schema) => {
+                    let message = refused.map_or_else(|| message.clone(), |why| format!("{message}\n\n{why}"));
+                    (shows.forms, json!({"mode": "form", "message": message, "requestedSchema": schema}))
+                }
                 Asks::Visit(url) => {
                     (shows.addresses, json!({"mode": "url", "message": message, "url": url, "elicitationId": id}))
                 }
@@ -81,18 +98,71 @@ impl Wanted {
     }
 
     /// Gives the call what the person said.
-    pub(super) async fn settle(&self, running: &mut dyn RunningCall, said: &Value) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// Where nothing more can come of the call, in words.
+    async fn settle(self, running: &mut dyn RunningCall, said: &Value) -> Result<Settled, String> {
         let said: Option<ElicitResult> = serde_json::from_value(said.clone()).ok();
         match self {
-            Self::Approval(question) => running.decide(said.is_some_and(|said| approval::allows(&said, question.leave))).await,
-            Self::Answer(inquiry) => match running.answer(&inquiry.id, said.map_or(no(AnswerAction::Cancel), reply)).await {
-                Ok(()) => Ok(()),
-                Err(why) => {
-                    tracing::info!(why, "the answer to a tool's question does not fit: it is told no");
-                    running.answer(&inquiry.id, no(AnswerAction::Decline)).await
+            Self::Approval(question) => {
+                let is_allowed = said.is_some_and(|said| approval::allows(&said, question.leave));
+                running.decide(is_allowed).await.map(|()| Settled::Told)
+            }
+            Self::Answer(inquiry) => {
+                let mut reply = said.map_or(no(AnswerAction::Cancel), reply);
+                if let Asks::Visit(_) = inquiry.asks {
+                    reply.content = None;
                 }
-            },
+                let action = reply.action;
+                match running.answer(&inquiry.id, reply).await {
+                    Ok(()) => Ok(Settled::Told),
+                    Err(why) if action == AnswerAction::Accept => Ok(Settled::Refused(inquiry, why)),
+                    Err(why) => Err(why),
+                }
+            }
         }
+    }
+}
+
+/// Answers that did not fit what a tool asks.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    count: usize,
+    /// What did not fit of the newest.
+    pub(super) newest: Option<String>,
+}
+
+impl Refusals {
+    /// After which nobody is asked again.
+    pub(super) fn without_another() -> Self {
+        Self { count: MOST_REFUSALS, newest: None }
+    }
+
+    /// Gives the call what the person said. Where it does not fit, the person is asked again with the reason; a client that gives what
+    /// does not fit each time gave no answer.
+    ///
+    /// # Errors
+    /// Where nothing more can come of the call, in words.
+    pub(super) async fn settle(
+        &mut self,
+        wanted: Wanted,
+        running: &mut dyn RunningCall,
+        said: &Value,
+        later: &mut VecDeque<Happened>,
+    ) -> Result<(), String> {
+        match wanted.settle(running, said).await? {
+            Settled::Told => *self = Self::default(),
+            Settled::Refused(inquiry, why) if self.count < MOST_REFUSALS => {
+                tracing::debug!(why, "an answer to a tool's question does not fit: it is asked again");
+                (self.count, self.newest) = (self.count + 1, Some(why));
+                later.push_front(Happened::Inquired(inquiry));
+            }
+            Settled::Refused(inquiry, why) => {
+                tracing::info!(why, "the answers to a tool's question do not fit: it is told that there is none");
+                running.answer(&inquiry.id, no(AnswerAction::Cancel)).await?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -117,7 +187,67 @@ fn reply(said: ElicitResult) -> Reply {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+    use turnwright_engine::ToolOutput;
+
     use super::*;
+
+    /// A call whose tool wants a number, and what it was told.
+    #[derive(Debug, Default)]
+    struct Number(Vec<AnswerAction>);
+
+    #[async_trait]
+    impl RunningCall for Number {
+        fn handle(&self) -> &str {
+            "handle"
+        }
+
+        async fn next(&mut self) -> Happened {
+            std::future::pending().await
+        }
+
+        async fn decide(&mut self, _: bool) -> Result<(), String> {
+            Ok(())
+        }
+
+        async fn answer(&mut self, _: &str, reply: Reply) -> Result<(), String> {
+            let fits = reply.action != AnswerAction::Accept || reply.content.is_some_and(|content| content["n"].is_u64());
+            if !fits {
+                return Err("`n` must be a whole number".to_owned());
+            }
+            self.0.push(reply.action);
+            Ok(())
+        }
+
+        async fn cancel(&mut self) {}
+
+        async fn put_down(&mut self) -> ToolOutput {
+            ToolOutput::default()
+        }
+
+        async fn leave(self: Box<Self>) {}
+    }
+
+    #[tokio::test]
+    async fn what_does_not_fit_is_asked_again_with_the_reason_and_is_no_answer_in_the_end() {
+        let inquiry =
+            Inquiry { id: "q".to_owned(), message: "How many?".to_owned(), asks: Asks::Form(json!({"type": "object"})) };
+        let (wrong, right) =
+            (json!({"action": "accept", "content": {"n": "5"}}), json!({"action": "accept", "content": {"n": 5}}));
+        let shows = Shows { forms: true, addresses: true };
+        let (mut call, mut later, mut refusals) = (Number::default(), VecDeque::new(), Refusals::default());
+        refusals.settle(Wanted::Answer(inquiry.clone()), &mut call, &wrong, &mut later).await.unwrap();
+        let Some(Happened::Inquired(again)) = later.pop_front() else { panic!("{later:?}") };
+        let shown = Wanted::Answer(again).shown(shows, refusals.newest.as_deref());
+        let shown = serde_json::to_value(shown).unwrap();
+        assert_eq!(shown["message"], json!("How many?\n\n`n` must be a whole number"));
+        refusals.settle(Wanted::Answer(inquiry.clone()), &mut call, &right, &mut later).await.unwrap();
+        assert_eq!((call.0.as_slice(), later.len()), ([AnswerAction::Accept].as_slice(), 0));
+        for _ in 0..=MOST_REFUSALS {
+            refusals.settle(Wanted::Answer(inquiry.clone()), &mut call, &wrong, &mut later).await.unwrap();
+        }
+        assert_eq!((call.0.as_slice(), later.len()), ([AnswerAction::Accept, AnswerAction::Cancel].as_slice(), MOST_REFUSALS));
+    }
 
     #[test]
     fn a_client_is_shown_what_it_says_it_can_show() {

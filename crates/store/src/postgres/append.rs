@@ -13,8 +13,8 @@ use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
 use turnwright_engine::{ConversationRecord, SideRecord, StoreError};
 
 use super::clean;
-use super::pool::Pool;
 use super::ledger;
+use super::pool::Pool;
 use crate::columns::{conflict, integer, kept_by_text};
 
 /// The most kibibytes that wait, what is under way included, and what an append takes besides its text.

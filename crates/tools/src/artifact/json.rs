@@ -3,6 +3,8 @@
 //! The plain beginning of a path (`$.items[*].name`) is followed in the stream; what comes after it (filters, slices,
 //! descendants) is left to `serde_json_path`, over each value that the beginning leads to.
 
+mod work;
+
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::{self, BufReader, Read};
@@ -11,6 +13,9 @@ use std::rc::Rc;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json_path::JsonPath;
+
+pub(super) use self::work::MOST_LOOKED_AT;
+use self::work::Work;
 
 /// The largest value that is held, in bytes of its text.
 pub(super) const MOST_VALUE_BYTES: u64 = 8 << 20;
@@ -29,6 +34,8 @@ pub(super) struct Path {
     steps: Vec<Step>,
     /// What is selected of each value that the steps lead to; the value itself where `None`.
     rest: Option<JsonPath>,
+    /// What in the rest multiplies what it looks at.
+    work: Work,
     /// Whether the rest begins with a filter, which looks at one member after the other.
     is_filter: bool,
 }
@@ -43,7 +50,7 @@ impl Path {
         let whole = JsonPath::parse(text).map_err(|error| error.to_string())?;
         // A filter that looks at the whole text from within cannot be split.
         if text.matches('$').count() > 1 {
-            return Ok(Self { steps: Vec::new(), rest: Some(whole), is_filter: false });
+            return Ok(Self { steps: Vec::new(), rest: Some(whole), work: Work::of(text), is_filter: false });
         }
         let mut left = text.strip_prefix('$').unwrap_or(text);
         let mut steps = Vec::new();
@@ -52,13 +59,14 @@ impl Path {
             left = after;
         }
         if left.trim().is_empty() {
-            return Ok(Self { steps, rest: None, is_filter: false });
+            return Ok(Self { steps, rest: None, work: Work::of(""), is_filter: false });
         }
-        let rest = JsonPath::parse(&format!("${left}")).map_err(|error| error.to_string())?;
-        let inside = left.trim_start().strip_prefix('[').unwrap_or_default().trim_start();
+        let left = format!("${left}");
+        let rest = JsonPath::parse(&left).map_err(|error| error.to_string())?;
+        let inside = left.trim_start_matches('$').trim_start().strip_prefix('[').unwrap_or_default().trim_start();
         // Several selectors in one pair of brackets give their results one after the other, and not member by member.
         let is_filter = inside.starts_with('?') && !has_comma_outside(inside);
-        Ok(Self { steps, rest: Some(rest), is_filter })
+        Ok(Self { steps, rest: Some(rest), work: Work::of(&left), is_filter })
     }
 }
 
@@ -95,7 +103,7 @@ fn step(path: &str) -> Option<(Step, &str)> {
 /// Takes what is selected; says whether more is wanted.
 pub(super) trait Take {
     /// One value.
-    fn take(&mut self, value: Value) -> bool;
+    fn take(&mut self, value: &Value) -> bool;
 }
 
 /// Why a text was not gone through to its end.
@@ -105,6 +113,8 @@ pub(super) enum Broken {
     Unreadable(String),
     /// What would have to be held is too large.
     TooLarge,
+    /// What would have to be looked at is too much.
+    TooMuch,
 }
 
 /// A reader that gives only so much while a value is held.
@@ -134,13 +144,14 @@ impl<R: Read> Read for Bounded<R> {
 pub(super) fn select(path: &Path, text: impl Read, taker: &mut dyn Take) -> Result<(), Broken> {
     let left = Rc::new(Cell::new(None));
     let reader = BufReader::with_capacity(64 * 1024, Bounded { reader: text, left: left.clone() });
-    let state = State { left, taker: RefCell::new(taker), is_done: Cell::new(false) };
+    let state = State { left, taker: RefCell::new(taker), is_done: Cell::new(false), is_too_much: Cell::new(false) };
     let mut deserializer = serde_json::Deserializer::from_reader(reader);
     let mut is_first = true;
     loop {
         match (Walk { path, steps: &path.steps, state: &state }).deserialize(&mut deserializer) {
             Ok(()) => is_first = false,
             Err(_) if state.is_done.get() => return Ok(()),
+            Err(_) if state.is_too_much.get() => return Err(Broken::TooMuch),
             Err(error) if error.is_eof() && !is_first => return Ok(()),
             Err(error) if error.io_error_kind() == Some(io::ErrorKind::QuotaExceeded) => return Err(Broken::TooLarge),
             Err(error) => return Err(Broken::Unreadable(error.to_string())),
@@ -153,6 +164,7 @@ struct State<'t> {
     left: Rc<Cell<Option<u64>>>,
     taker: RefCell<&'t mut dyn Take>,
     is_done: Cell<bool>,
+    is_too_much: Cell<bool>,
 }
 
 impl State<'_> {
@@ -165,7 +177,7 @@ impl State<'_> {
     }
 
     /// Gives a value on. Fails where no more is wanted.
-    fn give(&self, value: Value) -> Result<(), serde_json::Error> {
+    fn give(&self, value: &Value) -> Result<(), serde_json::Error> {
         if self.taker.borrow_mut().take(value) {
             return Ok(());
         }
@@ -174,10 +186,14 @@ impl State<'_> {
     }
 
     /// Gives on what the rest of the path selects of a value.
-    fn finish(&self, path: &Path, value: Value) -> Result<(), serde_json::Error> {
+    fn finish(&self, path: &Path, value: &Value) -> Result<(), serde_json::Error> {
         match &path.rest {
             None => self.give(value),
-            Some(rest) => rest.query(&value).iter().try_for_each(|found| self.give((*found).clone())),
+            Some(rest) if path.work.is_done_in(value) => rest.query(value).iter().try_for_each(|found| self.give(found)),
+            Some(_) => {
+                self.is_too_much.set(true);
+                Err(serde_json::Error::custom("too much"))
+            }
         }
     }
 }
@@ -197,7 +213,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
         if self.steps.is_empty() && !self.path.is_filter {
             use serde::Deserialize as _;
             let value = self.state.holding(|| Value::deserialize(deserializer))?;
-            return self.state.finish(self.path, value).map_err(D::Error::custom);
+            return self.state.finish(self.path, &value).map_err(D::Error::custom);
         }
         // A text into which the path goes on is no member of anything, and not held however long it is.
         self.state.left.set(Some(MOST_VALUE_BYTES));
@@ -228,7 +244,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         if self.steps.is_empty() {
             // A filter over the items, each looked at alone.
             while let Some(item) = self.state.holding(|| items.next_element::<Value>())? {
-                self.state.finish(self.path, Value::Array(vec![item])).map_err(A::Error::custom)?;
+                self.state.finish(self.path, &Value::Array(vec![item])).map_err(A::Error::custom)?;
             }
             return Ok(());
         }
@@ -254,7 +270,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         if self.steps.is_empty() {
             while let Some((name, value)) = self.state.holding(|| members.next_entry::<String, Value>())? {
                 let alone = Value::Object([(name, value)].into_iter().collect());
-                self.state.finish(self.path, alone).map_err(A::Error::custom)?;
+                self.state.finish(self.path, &alone).map_err(A::Error::custom)?;
             }
             return Ok(());
         }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 
 use super::bytes::{Pieces, Whole};
-use super::json::{self, Broken, MOST_VALUE_BYTES, Path, Take};
+use super::json::{self, Broken, MOST_LOOKED_AT, MOST_VALUE_BYTES, Path, Take};
 use super::{Shared, output};
 use crate::error::{failed, grouped, invalid};
 
@@ -56,6 +56,11 @@ fn taken_from(path: &Path, mut taken: Taken, pieces: Pieces, cancel: &Cancellati
              or use artifact__page",
             grouped(MOST_VALUE_BYTES)
         ))),
+        Err(Broken::TooMuch) => Err(invalid(format!(
+            "such a path looks at more than {} values; take fewer `..` and fewer selectors in brackets, or narrow it down by a path of \
+             names, numbers and `[*]` first",
+            grouped(MOST_LOOKED_AT)
+        ))),
         Err(Broken::Unreadable(reason)) => {
             Err(invalid(format!("the artifact is not JSON ({reason}); artifact__search and artifact__page take any text")))
         }
@@ -84,7 +89,7 @@ struct Taken {
 }
 
 impl Take for Taken {
-    fn take(&mut self, value: Value) -> bool {
+    fn take(&mut self, value: &Value) -> bool {
         self.seen = self.seen.saturating_add(1);
         if self.seen <= self.skip {
             return true;

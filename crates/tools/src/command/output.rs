@@ -1,8 +1,11 @@
 //! A command's output, kept within bounds: its beginning and its end, and all of it where there is a place for that.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use turnwright_engine::artifacts::Artifact;
 use turnwright_engine::{Spool, Spooling};
 
@@ -10,6 +13,10 @@ use crate::error::grouped;
 
 /// The size of one read, in bytes.
 const READ_BYTES: usize = 16 * 1024;
+/// How long nothing may come once whoever wrote was killed, until that is taken for the end: others may hold the output open.
+const SILENCE: Duration = Duration::from_millis(250);
+/// The most that is read from then on, in bytes. A pipe holds no more, unless the system's owner says otherwise.
+const LAST_BYTES: usize = 1024 * 1024;
 
 /// The first and the last bytes of an output.
 #[derive(Debug, Default)]
@@ -64,9 +71,29 @@ impl Output {
 
     /// Reads to the end. What came is kept if this is dropped before. A failed read is the end.
     pub(crate) async fn read<R: AsyncRead + Unpin>(&mut self, source: Option<R>) {
+        self.read_out(source, &CancellationToken::new()).await;
+    }
+
+    /// The same; once `killed` is cancelled it ends by itself, with all that was written until then. What keeping it takes does not
+    /// count as silence.
+    pub(crate) async fn read_out<R: AsyncRead + Unpin>(&mut self, source: Option<R>, killed: &CancellationToken) {
         let Some(mut source) = source else { return };
         let mut buffer = vec![0; READ_BYTES];
-        while let Ok(count @ 1..) = source.read(&mut buffer).await {
+        let mut left = LAST_BYTES;
+        while left > 0 {
+            let silence = async {
+                killed.cancelled().await;
+                sleep(SILENCE).await;
+            };
+            let read = tokio::select! {
+                biased;
+                read = source.read(&mut buffer) => read,
+                () = silence => break,
+            };
+            let Ok(count @ 1..) = read else { break };
+            if killed.is_cancelled() {
+                left = left.saturating_sub(count);
+            }
             self.push(buffer.get(..count).unwrap_or_default());
             self.spill().await;
         }
@@ -185,7 +212,16 @@ fn text_of(bytes: Vec<u8>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Output;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, repeat};
+    use tokio_util::sync::CancellationToken;
+    use turnwright_core::UserId;
+    use turnwright_engine::{LargeResults, Spool, SystemClock};
+    use turnwright_testkit::MemoryArtifacts;
+
+    use super::{LAST_BYTES, Output, READ_BYTES};
 
     async fn kept(max_bytes: usize, bytes: &[u8]) -> String {
         let mut output = Output::new(max_bytes);
@@ -207,6 +243,34 @@ mod tests {
     #[tokio::test]
     async fn a_gap_cuts_no_character() {
         assert_eq!(kept(6, "aé€€€€z".as_bytes()).await, "aé\n[… 12 bytes left out …]\nz");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_what_was_killed_is_read_however_long_keeping_it_takes() {
+        let artifacts = Arc::new(MemoryArtifacts::default());
+        artifacts.set_slow(Duration::from_secs(5));
+        let spool = Spool::new(artifacts.clone(), Arc::new(SystemClock), UserId::local(), LargeResults::default());
+        let mut output = Output::spilling(8, Some(&spool));
+        let killed = CancellationToken::new();
+        killed.cancel();
+        let printed = [b"x".repeat(300_000), b"the end".to_vec()].concat();
+        output.read_out(Some(printed.as_slice()), &killed).await;
+        assert!(output.finish("stdout.txt").await.text.ends_with(" end"));
+        let [(_, bytes)] = artifacts.files().try_into().unwrap();
+        assert_eq!(bytes.len(), printed.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_hold_open_or_go_on_writing_ends_with_who_was_killed() {
+        let killed = CancellationToken::new();
+        killed.cancel();
+        let (mut output, (open, _held)) = (Output::new(8), tokio::io::duplex(8));
+        output.read_out(Some(open), &killed).await;
+        assert_eq!(output.into_text(), "");
+        let mut output = Output::new(2);
+        output.read_out(Some(repeat(b'x').take(u64::MAX)), &killed).await;
+        let read = LAST_BYTES.next_multiple_of(READ_BYTES);
+        assert_eq!(output.dropped, u64::try_from(read).unwrap() - 2);
     }
 
     #[tokio::test]

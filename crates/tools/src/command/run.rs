@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 
@@ -75,7 +76,14 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
     let mut stderr = Output::spilling(config.max_output_bytes, context.spool.as_ref());
     let ending = {
         let (input, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let mut pipes = pin!(async { tokio::join!(feed(input, stdin), stdout.read(out), stderr.read(err)) });
+        let killed = CancellationToken::new();
+        let fed = async {
+            tokio::select! {
+                () = feed(input, stdin) => {}
+                () = killed.cancelled() => {}
+            }
+        };
+        let mut pipes = pin!(async { tokio::join!(fed, stdout.read_out(out, &killed), stderr.read_out(err, &killed)) });
         let mut is_closed = false;
         let mut has_ended = true;
         let mut ending = tokio::select! {
@@ -98,11 +106,13 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
         }
         // What it left behind ends with it, also what does not hold the outputs.
         group.kill(if matches!(ending, Ending::Exited(_)) { Reach::Later } else { Reach::All });
+        killed.cancel();
         if !has_ended && timeout(LINGER, exit_of(&mut child, pipes.as_mut(), &mut is_closed)).await.is_err() {
             tracing::warn!("a killed command has not ended yet");
         }
-        if !is_closed && timeout(LINGER, pipes.as_mut()).await.is_err() {
-            tracing::debug!("a command's output is held open by a process outside of its group");
+        // What it printed is in the pipes, and comes to an end.
+        if !is_closed {
+            pipes.await;
         }
         ending
     };

@@ -63,6 +63,13 @@ pub(super) fn edit(shared: &Shared, arguments: &Arguments, caller: &Caller) -> R
     if text.contains('\0') {
         return Err(no_text("it holds zero bytes"));
     }
+    if encode(form, &text).ok().is_none_or(|same| same != bytes) {
+        // Two forms of one letter, as Shift_JIS has: what nobody named would change with the rest.
+        let name = form.encoding.name();
+        return Err(failed(format!(
+            "`{path}` is written as {name} in a way that would not come back as it is; nothing was written"
+        )));
+    }
     let (changed, done) =
         apply_edits(&text, &edits).map_err(|(number, refusal)| refused(path, edits.len(), number, &refusal))?;
     let written = encode(form, &changed).map_err(|letter| {

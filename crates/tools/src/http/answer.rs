@@ -30,7 +30,7 @@ pub(super) fn output(operation: &Operation, url: &Url, mut answer: Answer, secre
     }
     let value = (!answer.is_cut && may_be_json(&answer)).then(|| serde_json::from_slice::<Value>(&answer.body).ok()).flatten();
     let mut output = match &value {
-        Some(value) => of_json(operation, value),
+        Some(value) => of_json(operation, value, &answer.body),
         None => of_bytes(operation, &answer, secrets),
     };
     let mut say = |text: String| output.content.push(ContentBlock::text(format!("[{text}]")));
@@ -57,9 +57,11 @@ fn may_be_json(answer: &Answer) -> bool {
     is_json(&kind) || ((kind.is_empty() || kind == "text/plain") && matches!(starts, Some(b'{' | b'[')))
 }
 
-fn of_json(operation: &Operation, value: &Value) -> ToolOutput {
+fn of_json(operation: &Operation, value: &Value, written: &[u8]) -> ToolOutput {
     if operation.fields.is_empty() {
-        return ToolOutput::json(value.clone());
+        // Numbers as they are written: ids may have more digits than a value holds.
+        let text = String::from_utf8(compacted(written)).unwrap_or_else(|_| value.to_string());
+        return ToolOutput { content: vec![ContentBlock::text(text)], ..ToolOutput::json(value.clone()) };
     }
     if let Some(trimmed) = trimmed(value, &operation.fields) {
         return ToolOutput::json(trimmed);
@@ -67,6 +69,21 @@ fn of_json(operation: &Operation, value: &Value) -> ToolOutput {
     let names: Vec<&str> = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).take(50).collect();
     let has = if names.is_empty() { "nothing with a name".to_owned() } else { names.join(", ") };
     ToolOutput::text(format!("The answer has none of the fields that are given of it. It has: {has}"))
+}
+
+/// JSON without the white space between its parts.
+fn compacted(json: &[u8]) -> Vec<u8> {
+    let (mut in_text, mut is_escaped) = (false, false);
+    let is_kept = |byte: &u8| {
+        if in_text {
+            in_text = is_escaped || *byte != b'"';
+            is_escaped = !is_escaped && *byte == b'\\';
+            return true;
+        }
+        in_text = *byte == b'"';
+        !byte.is_ascii_whitespace()
+    };
+    json.iter().copied().filter(is_kept).collect()
 }
 
 fn of_bytes(operation: &Operation, answer: &Answer, secrets: &Secrets) -> ToolOutput {

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use turnwright_core::secrets::given;
 use url::Url;
 
 use super::operation::Filled;
@@ -56,7 +57,10 @@ impl Secrets {
         let mut made = Self::default();
         for (name, value) in headers {
             made.header(name, value.expose())?;
-            made.hide(value.expose());
+            // Most say how something is asked for, such as `Prefer`, and their words may be said anywhere.
+            for secret in given(name, value.expose()) {
+                made.hide(&secret);
+            }
         }
         match auth {
             None => {}
@@ -177,6 +181,19 @@ mod tests {
         );
         assert_eq!(secrets.scrubbed_text(&said), "*** *** *** *** *** *** k3y");
         assert!(!format!("{secrets:?}").contains("w0rd"), "{secrets:?}");
+    }
+
+    #[test]
+    fn what_a_header_says_is_masked_where_it_is_a_secret() {
+        let headers = [
+            ("X-Force-Accept-Language", "true"),
+            ("Prefer", "return=minimal"),
+            ("X-Api-Token", "t0ken"),
+            ("X-Org", "ghp_0123456789abcdef"),
+        ];
+        let secrets = Secrets::new(None, &headers.map(|(name, value)| (name.to_owned(), Hidden::new(value)))).unwrap();
+        let said = r#"{"ok":true,"how":"return=minimal","t0ken":"ghp_0123456789abcdef"}"#;
+        assert_eq!(secrets.scrubbed_text(said), r#"{"ok":true,"how":"return=minimal","***":"***"}"#);
     }
 
     #[test]

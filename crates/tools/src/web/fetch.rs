@@ -5,6 +5,7 @@ mod nesting;
 mod page;
 pub(crate) mod pdf;
 pub(crate) mod readable;
+mod regular;
 mod robots;
 mod text;
 

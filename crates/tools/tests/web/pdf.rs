@@ -105,3 +105,11 @@ async fn files_that_are_broken_or_made_to_break_a_reader_cost_only_themselves() 
     assert_eq!(kind, ToolErrorKind::ExecutionFailed);
     assert!(said.starts_with("the PDF is broken (") && said.ends_with("); try another source"), "{said}");
 }
+
+#[tokio::test]
+async fn a_page_that_would_take_much_more_memory_than_it_has_bytes_is_left_out() {
+    let given = pdf(&"q ".repeat(300_000));
+    let site = Site::new(move |_| Reply::ok("application/pdf", given.clone()));
+    let said = text(&fetcher(), "fetch", json!({ "url": site.url("/r.pdf") })).await;
+    assert!(said.contains("1 of 2 pages could not be read") && said.ends_with("[page 2]\nSecond page"), "{said}");
+}

@@ -49,14 +49,19 @@ async fn duckduckgo_is_read_from_its_page_without_advertisements() {
 async fn brave_is_asked_with_its_token() {
     let answer = json!({"type": "search", "query": {"original": "rust async"}, "mixed": {"type": "mixed"}, "web": {"type": "search", "results": [
         {"title": "Async in Rust", "url": "https://example.org/async", "is_source_local": false, "description": "All about <strong>async</strong> &#x27;tasks&#x27;.", "language": "en", "meta_url": {"hostname": "example.org"}},
-        {"title": "Bad", "url": "javascript:alert(1)", "description": ""}
+        {"title": "Bad", "url": "javascript:alert(1)", "description": ""},
+        {"title": "Nowhere", "url": null}, {"title": "Nowhere"},
+        {"title": null, "url": "https://example.org/plain", "description": null}
     ]}});
     let site = Site::new(move |_| Reply::ok("application/json", answer.to_string()));
     let tool = searcher(SearchEngine::Brave, site.url("/res/v1/web/search"));
     let found = results(&tool, json!({ "query": "rust async", "num_results": 3 })).await;
     assert_eq!(
         found,
-        json!([{"title": "Async in Rust", "url": "https://example.org/async", "snippet": "All about async 'tasks'."}])
+        json!([
+            {"title": "Async in Rust", "url": "https://example.org/async", "snippet": "All about async 'tasks'."},
+            {"title": "https://example.org/plain", "url": "https://example.org/plain", "snippet": ""},
+        ])
     );
     let asked = &site.asked()[0];
     assert_eq!(

@@ -55,6 +55,13 @@ impl Meaning<'_> {
             } else if self.config.mcp.servers.contains_key(name) {
                 tell(&[], "has the name of an MCP server; one of them must have another");
             }
+            let written = self.root.at(keys.into_iter().chain(["operations"])).map(|written| &written.value);
+            if matches!(written, Some(NodeValue::Array(globs)) if globs.is_empty()) {
+                tell(
+                    &["operations"],
+                    "is empty, and so is what would be offered; it must name operations, or be left out for all",
+                );
+            }
             for (more, text) in api.wrong() {
                 tell(&more, text);
             }

@@ -5,8 +5,8 @@ use super::*;
 struct Taken(Vec<Value>, usize);
 
 impl Take for Taken {
-    fn take(&mut self, value: Value) -> bool {
-        self.0.push(value);
+    fn take(&mut self, value: &Value) -> bool {
+        self.0.push(value.clone());
         self.0.len() < self.1
     }
 }

@@ -113,27 +113,41 @@ fn apply(text: &str, edit: &Edit) -> Result<(String, Replaced), EditRefusal> {
         return Err(EditRefusal::Same);
     }
     let all = all.unwrap_or(false);
-    let exactly: Vec<Range<usize>> = text.match_indices(old.as_str()).map(|(at, part)| at..at + part.len()).collect();
+    let has_returns = text.contains("\r\n");
+    let ends = |part: &str| {
+        let plain = part.replace("\r\n", "\n");
+        if has_returns { plain.replace('\n', "\r\n") } else { plain }
+    };
+    let exactly = occurrences(text, old, all);
     if !exactly.is_empty() {
+        let has_returns_alone = has_returns && !text.replace("\r\n", "").contains('\n');
+        let new = if has_returns_alone { ends(new) } else { new.clone() };
         return replaced(text, exactly, Found::Exactly, all, |_| new.clone());
     }
-    let has_returns = text.contains("\r\n");
     if has_returns || old.contains("\r\n") {
-        let ends = |part: &str| {
-            let plain = part.replace("\r\n", "\n");
-            if has_returns { plain.replace('\n', "\r\n") } else { plain }
-        };
         let wanted = ends(old);
-        let found: Vec<Range<usize>> = text.match_indices(&wanted).map(|(at, part)| at..at + part.len()).collect();
+        let found = occurrences(text, &wanted, all);
         if !found.is_empty() && ends(new) != wanted {
             return replaced(text, found, Found::ByLineEnds, all, |_| ends(new));
         }
     }
-    let found = by_white_space(text, old);
+    let found = by_white_space(text, old, all);
     if found.is_empty() {
         return Err(EditRefusal::Missing { closest: closest(text, old) });
     }
     replaced(text, found, Found::ByWhiteSpace, all, |part| indented_like(part, old, new))
+}
+
+/// Where a text stands. Where all are replaced, places do not overlap; where one is meant, each that it could be counts.
+fn occurrences(text: &str, wanted: &str, all: bool) -> Vec<Range<usize>> {
+    let finder = memchr::memmem::Finder::new(wanted);
+    let mut places = Vec::new();
+    let mut from = 0;
+    while let Some(at) = text.as_bytes().get(from..).and_then(|rest| finder.find(rest)).map(|at| from + at) {
+        places.push(at..at + wanted.len());
+        from = at + if all { wanted.len() } else { 1 };
+    }
+    places
 }
 
 fn replaced(
@@ -169,8 +183,9 @@ fn lines_of(text: &str, places: &[Range<usize>]) -> Vec<usize> {
     lines.collect()
 }
 
-/// Where whole lines stand that are those of `old` but for white space at their beginnings and ends. Places do not overlap.
-fn by_white_space(text: &str, old: &str) -> Vec<Range<usize>> {
+/// Where whole lines stand that are those of `old` but for white space at their beginnings and ends. Where all are replaced, places
+/// do not overlap.
+fn by_white_space(text: &str, old: &str, all: bool) -> Vec<Range<usize>> {
     let wanted: Vec<&str> = old.lines().map(str::trim).collect();
     // Lines without words say nothing about a place.
     if wanted.iter().all(|line| line.is_empty()) {
@@ -187,12 +202,14 @@ fn by_white_space(text: &str, old: &str) -> Vec<Range<usize>> {
     let mut places: Vec<Range<usize>> = Vec::new();
     let mut from = 0;
     while let Some(window) = lines.get(from..from + wanted.len()) {
-        if window.iter().map(|(_, line)| *line).eq(wanted.iter().copied()) {
+        let is_there = window.iter().map(|(_, line)| *line).eq(wanted.iter().copied());
+        let there = window.iter().filter_map(|(place, _)| text.get(place.clone()));
+        if is_there && Shift::between(old.lines(), there).is_some() {
             let start = window.first().map_or(0, |(place, _)| place.start);
             let end = window.last().map_or(start, |(place, _)| place.end);
             let after = lines.get(from + wanted.len()).map_or(text.len(), |(place, _)| place.start);
             places.push(start..if takes_end { after } else { end });
-            from += wanted.len();
+            from += if all { wanted.len() } else { 1 };
         } else {
             from += 1;
         }
@@ -200,33 +217,71 @@ fn by_white_space(text: &str, old: &str) -> Vec<Range<usize>> {
     places
 }
 
-/// `new` with the indentation of what it replaces: what `old` lacks at the beginning of its lines is put before those of
-/// `new`, or taken from them; line ends as they are there.
+/// How the indentation of a file's lines differs from that of the same lines as they were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shift {
+    /// How many columns a tab stands for.
+    tab: usize,
+    /// How many columns the file's lines begin further to the right.
+    right: isize,
+    /// Whether the file's lines begin with tabs.
+    has_tabs: bool,
+}
+
+impl Shift {
+    /// Of lines in the same order. `None` where they do not differ all alike: what means one block here would be another there.
+    fn between<'t>(written: impl Iterator<Item = &'t str>, there: impl Iterator<Item = &'t str>) -> Option<Self> {
+        const TABS: [usize; 4] = [4, 2, 8, 3];
+        let pairs: Vec<(&str, &str)> = written
+            .zip(there)
+            .filter(|(line, _)| !line.trim().is_empty())
+            .map(|(line, there)| (indent(line), indent(there)))
+            .collect();
+        let has_tabs = pairs.iter().any(|(_, there)| there.contains('\t'));
+        let shift = |tab: usize| {
+            let by = |(written, there): &(&str, &str)| {
+                columns(there, tab).checked_sub_unsigned(columns(written, tab).unsigned_abs())
+            };
+            let right = by(pairs.first()?)?;
+            pairs.iter().all(|pair| by(pair) == Some(right)).then_some(Self { tab, right, has_tabs })
+        };
+        TABS.into_iter().find_map(shift)
+    }
+
+    /// The indentation that a line has there.
+    fn indentation(self, written: &str) -> String {
+        let columns = columns(written, self.tab).saturating_add(self.right);
+        let columns = usize::try_from(columns).unwrap_or(0);
+        let (tabs, spaces) = if self.has_tabs { (columns / self.tab, columns % self.tab) } else { (0, columns) };
+        "\t".repeat(tabs) + &" ".repeat(spaces)
+    }
+}
+
+/// The white space at the beginning of a line.
+fn indent(line: &str) -> &str {
+    line.get(..line.len() - line.trim_start().len()).unwrap_or_default()
+}
+
+fn columns(indent: &str, tab: usize) -> isize {
+    let columns: usize = indent.chars().map(|letter| if letter == '\t' { tab } else { 1 }).sum();
+    isize::try_from(columns).unwrap_or(isize::MAX)
+}
+
+/// `new` with the indentation of what it replaces, and line ends as they are there.
 fn indented_like(part: &str, old: &str, new: &str) -> String {
-    let indent = |text: &str| -> Option<String> {
-        let line = text.lines().find(|line| !line.trim().is_empty())?;
-        Some(line.chars().take_while(|letter| letter.is_whitespace()).collect())
-    };
-    let (there, written) = (indent(part).unwrap_or_default(), indent(old).unwrap_or_default());
+    let shift = Shift::between(old.lines(), part.lines());
     let has_returns = part.contains("\r\n");
     let mut text = String::with_capacity(new.len());
     for line in new.split_inclusive('\n') {
         let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body.strip_suffix('\r').unwrap_or(body), "\n"));
-        if body.trim().is_empty() {
-            text.push_str(body);
-        } else if let Some(rest) = body.strip_prefix(written.as_str()) {
-            text.push_str(&there);
-            text.push_str(rest);
-        } else {
-            text.push_str(body);
+        match shift.filter(|_| !body.trim().is_empty()) {
+            Some(shift) => {
+                text.push_str(&shift.indentation(indent(body)));
+                text.push_str(body.trim_start());
+            }
+            None => text.push_str(body),
         }
-        text.push_str(if end.is_empty() {
-            ""
-        } else if has_returns {
-            "\r\n"
-        } else {
-            "\n"
-        });
+        text.push_str(if has_returns && !end.is_empty() { "\r\n" } else { end });
     }
     text
 }
@@ -272,7 +327,20 @@ mod tests {
     }
 
     #[test]
+    fn places_that_overlap_are_several() {
+        let closing = "<div>\n</div>\n</div>\n</div>\n";
+        assert_eq!(one(closing, "</div>\n</div>\n", "</div>\n"), Err(EditRefusal::Several(vec![2, 3])));
+        assert_eq!(one("a\r\n}\r\n}\r\n}\r\n", "}\n}\n", "}\n"), Err(EditRefusal::Several(vec![2, 3])));
+        assert_eq!(one("  }\n  }\n  }\n", "}\n}\n", "}\n"), Err(EditRefusal::Several(vec![1, 2])));
+        assert_eq!(one("ééé", "éé", "é"), Err(EditRefusal::Several(vec![1, 1])));
+        let all = Edit { all: Some(true), ..edit("aa", "b") };
+        assert_eq!(apply_edits("aaaaa", &[all]).unwrap().0, "bba");
+    }
+
+    #[test]
     fn line_ends_are_those_of_the_file() {
+        assert_eq!(one("a\r\nb\r\nc\r\n", "b", "b\nnew"), Ok(("a\r\nb\r\nnew\r\nc\r\n".to_owned(), Found::Exactly)));
+        assert_eq!(one("a\r\nb\nc\n", "b", "b\nnew"), Ok(("a\r\nb\nnew\nc\n".to_owned(), Found::Exactly)));
         assert_eq!(one("a\r\nb\r\nc\r\n", "a\nb", "x\ny"), Ok(("x\r\ny\r\nc\r\n".to_owned(), Found::ByLineEnds)));
         assert_eq!(one("a\nb\nc\n", "a\r\nb", "x\r\ny"), Ok(("x\ny\nc\n".to_owned(), Found::ByLineEnds)));
     }
@@ -287,6 +355,29 @@ mod tests {
         assert_eq!(one("\ta;  \n\tb;\n", "    a;\n    b;\n", "    c;\n"), Ok(("\tc;\n".to_owned(), Found::ByWhiteSpace)));
         let twice = "  a\n  b\n\n    a\n    b\n";
         assert_eq!(one(twice, "a\nb", "c"), Err(EditRefusal::Several(vec![1, 4])));
+    }
+
+    #[test]
+    fn blocks_stay_blocks() {
+        let block = "if x:\n    a\nelse:\n    b\n";
+        assert!(matches!(one(block, "a\nelse:\nb", "c\nelse:\nd"), Err(EditRefusal::Missing { .. })));
+        let inner = "  if x:\n      a\n  else:\n      b\n";
+        let changed = "  if x:\n      a\n  else:\n      c\n";
+        assert_eq!(
+            one(inner, "if x:\n    a\nelse:\n    b", "if x:\n    a\nelse:\n    c"),
+            Ok((changed.to_owned(), Found::ByWhiteSpace))
+        );
+        // Tabs are the file's, however many spaces were written for one.
+        let tabs = "\tif a:\n\t\tb()\n";
+        for unit in ["    ", "  "] {
+            let old = format!("{unit}if a:\n{unit}{unit}b()");
+            let new = format!("{old}\n{unit}{unit}c()");
+            let changed = "\tif a:\n\t\tb()\n\t\tc()\n";
+            assert_eq!(one(tabs, &old, &new), Ok((changed.to_owned(), Found::ByWhiteSpace)), "{unit:?}");
+        }
+        let spaces = "    if a:\n        b()\n";
+        let changed = "    if a:\n        b()\n        c()\n";
+        assert_eq!(one(spaces, "\tif a:\n\t\tb()", "\tif a:\n\t\tb()\n\t\tc()"), Ok((changed.to_owned(), Found::ByWhiteSpace)));
     }
 
     #[test]

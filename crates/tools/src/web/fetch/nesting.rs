@@ -10,6 +10,8 @@ use std::collections::HashMap;
 const MAX_BYTES: usize = 6 << 20;
 /// How deep elements may lie in one another.
 const MAX_DEPTH: usize = 400;
+/// How many comparisons the attributes of all tags may come to: a reader compares each with those before it in its tag.
+const MAX_COMPARED: usize = 20_000_000;
 /// How many elements may come of opening again what was left open.
 const MAX_REOPENED: usize = 2_000_000;
 
@@ -55,12 +57,14 @@ struct Open {
     formatting: usize,
     most_formatting: usize,
     tags: usize,
+    compared: usize,
 }
 
 impl Open {
     /// Whether the page is still tame with this tag.
     fn sees(&mut self, tag: &Tag<'_>) -> bool {
         self.tags += 1;
+        self.compared = self.compared.saturating_add(tag.attributes.saturating_mul(tag.attributes) / 2);
         let name = tag.name.to_ascii_lowercase();
         if !name.is_empty() && !WITHOUT_END.contains(&name.as_str()) {
             let is_formatting = FORMATTING.contains(&name.as_str());
@@ -76,7 +80,9 @@ impl Open {
             }
         }
         self.most_formatting = self.most_formatting.max(self.formatting);
-        self.depth <= MAX_DEPTH && self.most_formatting.saturating_mul(self.tags) <= MAX_REOPENED
+        self.depth <= MAX_DEPTH
+            && self.compared <= MAX_COMPARED
+            && self.most_formatting.saturating_mul(self.tags) <= MAX_REOPENED
     }
 }
 
@@ -87,6 +93,8 @@ struct Tag<'a> {
     is_end: bool,
     start: usize,
     end: usize,
+    /// How many attributes it has at most.
+    attributes: usize,
 }
 
 /// Goes through the tags as long as `sees` says so; whether it always did.
@@ -110,12 +118,13 @@ fn tags(html: &str, mut sees: impl FnMut(&Tag<'_>) -> bool) -> bool {
             if !name.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
                 continue;
             }
-            at = after_tag(bytes, name_start + length);
+            let attributes;
+            (at, attributes) = after_tag(bytes, name_start + length);
             let is = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known));
             if is(&["svg", "math"]) {
                 foreign = if is_end { foreign.saturating_sub(1) } else { foreign + 1 };
             }
-            let tag = Tag { name, is_end, start, end: at };
+            let tag = Tag { name, is_end, start, end: at, attributes };
             // Within drawings and formulas the same names hold elements like others.
             if !is_end && foreign == 0 && is(&RAW) {
                 let end = after_raw(html, at, name);
@@ -130,19 +139,22 @@ fn tags(html: &str, mut sees: impl FnMut(&Tag<'_>) -> bool) -> bool {
             }
             continue;
         }
-        if !sees(&Tag { name: "", is_end: false, start, end: at }) {
+        if !sees(&Tag { name: "", is_end: false, start, end: at, attributes: 0 }) {
             return false;
         }
     }
     true
 }
 
-/// Behind the `>` of a tag, which may be in quotes too.
-fn after_tag(bytes: &[u8], mut at: usize) -> usize {
+/// Behind the `>` of a tag, which may be in quotes too; and how many attributes there may be before it.
+fn after_tag(bytes: &[u8], mut at: usize) -> (usize, usize) {
+    let mut attributes = 0;
     while let Some(byte) = bytes.get(at) {
         at += 1;
         match byte {
-            b'>' => return at,
+            b'>' => return (at, attributes),
+            // Each of these ends what is before it.
+            b'/' | b' ' | b'\t' | b'\n' | b'\x0c' | b'\r' => attributes += 1,
             b'=' => {
                 while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
                     at += 1;
@@ -150,12 +162,13 @@ fn after_tag(bytes: &[u8], mut at: usize) -> usize {
                 if let Some(quote @ (b'"' | b'\'')) = bytes.get(at) {
                     let rest = bytes.get(at + 1..).unwrap_or_default();
                     at = memchr::memchr(*quote, rest).map_or(bytes.len(), |end| at + 1 + end + 1);
+                    attributes += 1;
                 }
             }
             _ => {}
         }
     }
-    at
+    (at, attributes)
 }
 
 /// Behind the end tag of what holds no elements.
@@ -164,7 +177,7 @@ fn after_raw(html: &str, begun: usize, name: &str) -> usize {
     while let Some(found) = html.as_bytes().get(at..).and_then(|rest| memchr::memmem::find(rest, b"</")) {
         at += found + 2;
         if html.get(at..at + name.len()).is_some_and(|there| there.eq_ignore_ascii_case(name)) {
-            return after_tag(html.as_bytes(), at + name.len());
+            return after_tag(html.as_bytes(), at + name.len()).0;
         }
     }
     html.len()
@@ -191,6 +204,11 @@ mod tests {
             // What looks like a comment, a script or quotes to a careless eye.
             format!("<div title=\"<!--\">{}", many("<div>", 1_000)),
             format!("<div title='<script>'>{}", many("<div>", 1_000)),
+            // Attributes, one compared with the others.
+            format!("<p {}>", many("a=b ", 10_000)),
+            format!("<p{}>", many("/a", 10_000)),
+            format!("<p {}>", many("a=''", 10_000)),
+            many(&format!("<p {}>", many("a ", 500)), 1_000),
             "x".repeat(MAX_BYTES + 1),
         ];
         for page in &wild {
@@ -198,6 +216,7 @@ mod tests {
         }
         let tame = [
             many("<li>item <p>text <br>", 10_000),
+            many("<div id=a class='b' title=\"c d e\" data-x data-y hidden></div>", 50_000),
             many("<div><b>bold</b> <a href=\"x>y\">link</a></div>", 10_000),
             format!("<script>{}</script>", many("document.write('<div>')", 1_000)),
             format!("<!-- {} -->", many("<div>", 1_000)),

@@ -16,6 +16,8 @@ use crate::net::Answer;
 const MAX_OBJECTS_BYTES: usize = 32 << 20;
 /// The most that the drawing of one page, or a table of a font, may come to, in bytes.
 const MAX_STREAM_BYTES: usize = 8 << 20;
+/// The most that the drawing of one page may say. Each word is held as a value of some hundred bytes.
+const MAX_WORDS: usize = 250_000;
 /// The most text that is taken, in bytes.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
@@ -106,7 +108,11 @@ fn page_text(document: &Document, id: ObjectId, out: &mut String) -> lopdf::Resu
         Some((name.as_slice(), encoding))
     });
     let encodings: BTreeMap<&[u8], Encoding<'_>> = readable.collect();
-    let content = Content::decode(&document.get_page_content_with_limit(id, MAX_STREAM_BYTES)?)?;
+    let content = document.get_page_content_with_limit(id, MAX_STREAM_BYTES)?;
+    if words(&content) > MAX_WORDS {
+        return Err(lopdf::Error::InvalidStream(format!("it says more than {MAX_WORDS} words")));
+    }
+    let content = Content::decode(&content)?;
     let mut pen = Pen { out, encoding: None, size: 12.0, scale: 1.0, at: (0.0, 0.0), leading: 0.0, last: None };
     for operation in &content.operations {
         pen.follow(operation, &encodings);
@@ -115,6 +121,19 @@ fn page_text(document: &Document, id: ObjectId, out: &mut String) -> lopdf::Resu
         }
     }
     Ok(())
+}
+
+/// How many operands and operators there are at most (ISO 32000-1, section 7.2): each begins behind white space, or with a sign of its
+/// own.
+fn words(content: &[u8]) -> usize {
+    let is_space = |byte: u8| matches!(byte, 0 | b'\t' | b'\n' | 0x0c | b'\r' | b' ');
+    let mut was_space = true;
+    let begins = |byte: &&u8| {
+        let is_first = was_space && !is_space(**byte);
+        was_space = is_space(**byte);
+        is_first || matches!(**byte, b'(' | b'<' | b'[' | b'/')
+    };
+    content.iter().filter(begins).count()
 }
 
 /// Writes what a page shows, with the white space that its places mean.

@@ -6,6 +6,7 @@ use url::Url;
 
 use super::nesting;
 use super::page::Page;
+use super::regular;
 use crate::net::Answer;
 
 /// The most elements of a page whose main part is looked for; of a larger one all is given.
@@ -60,7 +61,7 @@ pub(crate) fn markdown(html: &str) -> String {
 
 fn main_part(html: &str, url: &Url) -> Option<(Option<String>, String)> {
     let config = Config { text_mode: TextMode::Markdown, max_elements_to_parse: MAX_ELEMENTS, ..Config::default() };
-    let article = Readability::new(html, Some(url.as_str()), Some(config)).ok()?.parse().ok()?;
+    let article = Readability::with_document(document(html, url), Some(url.as_str()), Some(config)).ok()?.parse().ok()?;
     let text = tidy(&article.text_content);
     (!text.is_empty()).then_some((Some(article.title), text))
 }
@@ -68,8 +69,15 @@ fn main_part(html: &str, url: &Url) -> Option<(Option<String>, String)> {
 fn whole(html: &str, url: &Url) -> (Option<String>, String) {
     const NO_TEXT: [&str; 10] =
         ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe", "canvas", "object"];
-    let document = Document::from(html);
+    let document = document(html, url);
     let title = document.select("title").first().text();
+    let text = tidy(&document.md(Some(&NO_TEXT)));
+    (Some(title.trim().to_owned()).filter(|title| !title.is_empty()), text)
+}
+
+/// A page with whole addresses, and with what Markdown can say.
+fn document(html: &str, url: &Url) -> Document {
+    let document = Document::from(html);
     let base = document.select("base[href]").first().attr("href").and_then(|base| url.join(&base).ok());
     let base = base.as_ref().unwrap_or(url);
     for (selector, attribute) in [("a[href]", "href"), ("img[src]", "src")] {
@@ -82,8 +90,21 @@ fn whole(html: &str, url: &Url) -> (Option<String>, String) {
             }
         }
     }
-    let text = tidy(&document.md(Some(&NO_TEXT)));
-    (Some(title.trim().to_owned()).filter(|title| !title.is_empty()), text)
+    regular::make(&document);
+    document
+}
+
+/// A line in whose addresses a `&` is one: in Markdown they are no text of HTML.
+fn push_line(out: &mut String, line: &str) {
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("](") {
+        let (address, after) = after.split_at(after.find([')', ' ']).unwrap_or(after.len()));
+        out.push_str(before);
+        out.push_str("](");
+        out.push_str(&address.replace("&amp;", "&"));
+        rest = after;
+    }
+    out.push_str(rest);
 }
 
 /// Without white space at the ends of lines, and without more than one empty line.
@@ -93,7 +114,7 @@ fn tidy(text: &str) -> String {
     for line in text.trim().lines().map(str::trim_end) {
         empty = if line.is_empty() { empty + 1 } else { 0 };
         if empty < 2 {
-            out.push_str(line);
+            push_line(&mut out, line);
             out.push('\n');
         }
     }

@@ -20,13 +20,12 @@ struct Web {
     results: Vec<Result>,
 }
 
+/// What a service leaves out, or says to be null, spoils no other result.
 #[derive(Deserialize)]
 struct Result {
-    #[serde(default)]
-    title: String,
-    url: String,
-    #[serde(default)]
-    description: String,
+    title: Option<String>,
+    url: Option<String>,
+    description: Option<String>,
 }
 
 pub(super) fn place(url: &mut Url, query: &str, count: u32) {
@@ -36,6 +35,6 @@ pub(super) fn place(url: &mut Url, query: &str, count: u32) {
 pub(super) fn found(body: &[u8]) -> std::result::Result<Vec<Found>, String> {
     let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let results = answer.web.map(|web| web.results).unwrap_or_default();
-    let found = |result: Result| Found { title: result.title, url: result.url, snippet: result.description };
-    Ok(results.into_iter().map(found).collect())
+    let found = |result: Result| Found::of(result.title, result.url, result.description);
+    Ok(results.into_iter().filter_map(found).collect())
 }

@@ -17,6 +17,11 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// What a service says of a page; nothing where it does not say where that is.
+    pub(super) fn of(title: Option<String>, url: Option<String>, snippet: Option<String>) -> Option<Self> {
+        Some(Self { title: title.unwrap_or_default(), url: url?, snippet: snippet.unwrap_or_default() })
+    }
+
     /// The same as plain text of bounded length; nothing where its address is none of the web.
     pub(super) fn tidied(self) -> Option<Self> {
         let url = Url::parse(self.url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;

@@ -10,11 +10,11 @@ struct Answer {
     results: Vec<Result>,
 }
 
+/// What a service leaves out, or says to be null, spoils no other result.
 #[derive(Deserialize)]
 struct Result {
-    #[serde(default)]
-    title: String,
-    url: String,
+    title: Option<String>,
+    url: Option<String>,
     content: Option<String>,
 }
 
@@ -29,6 +29,6 @@ pub(super) fn place(url: &mut Url, query: &str) {
 
 pub(super) fn found(body: &[u8]) -> std::result::Result<Vec<Found>, String> {
     let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    let found = |result: Result| Found { title: result.title, url: result.url, snippet: result.content.unwrap_or_default() };
-    Ok(answer.results.into_iter().map(found).collect())
+    let found = |result: Result| Found::of(result.title, result.url, result.content);
+    Ok(answer.results.into_iter().filter_map(found).collect())
 }

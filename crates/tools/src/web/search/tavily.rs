@@ -10,13 +10,12 @@ struct Answer {
     results: Vec<Result>,
 }
 
+/// What a service leaves out, or says to be null, spoils no other result.
 #[derive(Deserialize)]
 struct Result {
-    #[serde(default)]
-    title: String,
-    url: String,
-    #[serde(default)]
-    content: String,
+    title: Option<String>,
+    url: Option<String>,
+    content: Option<String>,
 }
 
 pub(super) fn body(query: &str, count: u32) -> String {
@@ -25,6 +24,6 @@ pub(super) fn body(query: &str, count: u32) -> String {
 
 pub(super) fn found(body: &[u8]) -> std::result::Result<Vec<Found>, String> {
     let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    let found = |result: Result| Found { title: result.title, url: result.url, snippet: result.content };
-    Ok(answer.results.into_iter().map(found).collect())
+    let found = |result: Result| Found::of(result.title, result.url, result.content);
+    Ok(answer.results.into_iter().filter_map(found).collect())
 }
