@@ -253,6 +253,38 @@ fn another_program_trusts_it_by_an_authority_that_its_environment_names() {
     server.stop();
 }
 
+#[test]
+fn who_is_not_trusted_as_a_receiver_of_traces_or_an_api_is_told_with_the_address_and_what_to_do() {
+    if !has_openssl() {
+        return;
+    }
+    let place = Place::with("[server.tls]\ncert = \"a.crt\"\nkey = \"a.key\"\n");
+    make(&place, "a");
+    let server = Server::start_over_tls(&place);
+    let (_, port) = server.address().rsplit_once(':').unwrap();
+    let (key, other) = ("A1b2C3d4E5f6G7h8J9k0", "B1b2C3d4E5f6G7h8J9k0");
+    let asks = |network: &str| {
+        let asks = Place::with(&format!(
+            "[telemetry]\notlp_endpoint = \"https://localhost:{port}/{key}\"\n[tools.http.far]\n\
+             description = \"https://localhost:{port}/openapi.json?key={other}\"\n{network}"
+        ));
+        let ran = asks.run(&["chat", "hello"]);
+        assert!(ran.code == Some(0) && !ran.stderr.contains(key) && !ran.stderr.contains(other), "{ran:?}");
+        let line = |word: &str| ran.stderr.lines().find(|line| line.contains(word)).unwrap_or_default().to_owned();
+        (line("traces cannot be sent"), line("an HTTP API cannot be offered"))
+    };
+    let why = "its certificate is from an authority that is not trusted here; where that is your own, name its certificate as `ca_file`";
+    let (traces, api) = asks("");
+    let address = format!("https://localhost:{port}/***/v1/traces does not answer: {why}");
+    assert!(traces.contains(&address), "{traces}");
+    assert!(api.contains(&format!("https://localhost:{port}/openapi.json")) && api.contains(why), "{api}");
+    let authority = place.path("a.crt");
+    let (traces, api) = asks(&format!("[network]\nca_file = \"{}\"\n", authority.display()));
+    assert!(traces.contains(&format!("https://localhost:{port}/***/v1/traces answers 4")), "{traces}");
+    assert!(!api.contains("certificate"), "{api}");
+    server.stop();
+}
+
 /// A proxy that forwards plain HTTP to `upstream`, whatever host is asked for, and what it was asked for.
 fn proxy(upstream: String) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
