@@ -13,7 +13,9 @@ use turnwright_core::{
     ApprovalId, ApproveMode, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId,
     QuestionReason, Seq, StoredEntry, TurnId, TurnStatus, Verdict, is_blank,
 };
-use turnwright_engine::{Answers, Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay, Stale, WaitingCall};
+use turnwright_engine::{
+    Answers, Beneath, Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay, Stale, WaitingCall,
+};
 
 use super::chat::{begin_of, cannot_ask, on_waiting};
 use super::idempotency::{asked, repeatable};
@@ -159,6 +161,7 @@ async fn say(
         replaces,
         idempotency: key.cloned(),
         known_as: named.map(|named| named.known()),
+        beneath: Beneath::Conversation,
         denies_questions: cannot_ask(version),
     };
     match state.engine().send(conversation, message).await {
@@ -316,13 +319,13 @@ async fn regenerate(
         overlay.approve = journal.turn().and_then(|turn| retried_with(turn.settings().approve, version));
         return Ok(state.engine().retry_once(conversation, overlay, key).await?.turn_id);
     };
-    overlay.model.get_or_insert_with(|| said.settings.model.clone());
     let message = NewMessage {
         content: said.content.clone(),
         overlay,
         replaces: Some(asked),
         idempotency: key,
         // The page calls it what it called the one before.
+        beneath: Beneath::Replaced,
         known_as: last.filter(|_| by_its_own == Some(asked)).map(|last| last.known()),
         denies_questions: cannot_ask(version),
         ..NewMessage::text(String::new())
