@@ -27,7 +27,9 @@ use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::named::{Named, says};
 use crate::open_stream::OpenStream;
 use crate::openai::responses::object::turn_of;
-use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
+use crate::openapi::{
+    BodyRefused, Conflicting, ConversationPath, LastEventHeader, Limited, NotAnswered, NotThere, Refused, RepeatableHeader,
+};
 use crate::repeat::once_in;
 use crate::settings;
 use crate::state::ServerState;
@@ -159,9 +161,9 @@ async fn say(
         create: true,
         conversation: SettingsOverlay::default(),
         replaces,
+        beneath: Beneath::Conversation,
         idempotency: key.cloned(),
         known_as: named.map(|named| named.known()),
-        beneath: Beneath::Conversation,
         denies_questions: cannot_ask(version),
     };
     match state.engine().send(conversation, message).await {
@@ -323,9 +325,9 @@ async fn regenerate(
         content: said.content.clone(),
         overlay,
         replaces: Some(asked),
+        beneath: Beneath::Replaced,
         idempotency: key,
         // The page calls it what it called the one before.
-        beneath: Beneath::Replaced,
         known_as: last.filter(|_| by_its_own == Some(asked)).map(|last| last.known()),
         denies_questions: cannot_ask(version),
         ..NewMessage::text(String::new())
@@ -347,7 +349,7 @@ async fn regenerate(
     path = "/api/chat/{id}/stream",
     operation_id = "resumeUiChat",
     tag = "pages",
-    params(ConversationPath, UiQuery, MessagePosition),
+    params(ConversationPath, UiQuery, MessagePosition, LastEventHeader),
     responses((status = 200, description = "An AI SDK UI message stream; the id of each chunk is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open, nothing follows on the position, or there is no such conversation."), Refused, NotThere, Limited)
 )]
 pub(super) async fn resume(
