@@ -1,13 +1,15 @@
 //! Traces: the engine's spans, sent by OTLP where a receiver is configured.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::hiding::Spans;
+use async_trait::async_trait;
 use opentelemetry::propagation::{Injector, TextMapPropagator};
 use opentelemetry::trace::TracerProvider;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -19,6 +21,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::registry::LookupSpan;
+use turnwright_core::secrets::{OfPath, in_addresses};
 use turnwright_engine::{TraceContext, telemetry::spans};
 use turnwright_host::{Environment, Network, config::TelemetryConfig};
 
@@ -63,13 +66,15 @@ where
     let client = client.map_err(|_| failed(&"no client can be made"))?.map_err(|error| failed(&error))?;
     let headers: HashMap<String, String> =
         config.otlp_headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let why = Why::default();
+    let client = Asking { client, network: network.clone(), why: Arc::clone(&why) };
     let exporter = exporter.with_http_client(client).with_headers(headers).build().map_err(|error| failed(&error))?;
     let resource =
         Resource::builder().with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
     let resource =
         if environment.filled("OTEL_SERVICE_NAME").is_some() { resource } else { resource.with_service_name("turnwright") };
     let provider = SdkTracerProvider::builder()
-        .with_batch_exporter(Told { exporter: Spans(exporter), fails: AtomicBool::new(false) })
+        .with_batch_exporter(Told { exporter: Spans(exporter), fails: AtomicBool::new(false), why })
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample))))
         .with_resource(resource.build())
         .build();
@@ -80,18 +85,53 @@ where
     Ok(Some(layer.with_filter(Targets::new().with_target(spans::TARGET, LevelFilter::INFO))))
 }
 
+/// Where the receiver was asked and what came of it, where that was no success.
+type Why = Arc<Mutex<Option<String>>>;
+
+/// Asks the receiver, and keeps why it could not be told: the library says that it could not, and no more.
+#[derive(Debug)]
+struct Asking<C> {
+    client: C,
+    network: Network,
+    why: Why,
+}
+
+#[async_trait]
+impl<C: HttpClient> HttpClient for Asking<C> {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let address = in_addresses(&request.uri().to_string(), OfPath::Keys, |_| "***".to_owned());
+        let answer = self.client.send_bytes(request).await;
+        let why = match &answer {
+            Ok(answer) if answer.status().is_success() => None,
+            Ok(answer) => Some(format!("{address} answers {}", answer.status())),
+            Err(error) => {
+                let reason =
+                    self.network.reason_within(&**error).map_or_else(|| error.to_string(), |reason| reason.to_string());
+                Some(format!("{address} does not answer: {reason}"))
+            }
+        };
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        answer
+    }
+}
+
 /// An exporter that says in the log where it cannot send, once for as long as it lasts: the library says so to nobody.
 #[derive(Debug)]
 struct Told<E> {
     exporter: E,
     fails: AtomicBool,
+    why: Why,
 }
 
 impl<E: sdk::SpanExporter> sdk::SpanExporter for Told<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let sent = self.exporter.export(batch).await;
         match (&sent, self.fails.swap(sent.is_err(), Ordering::Relaxed)) {
-            (Err(error), false) => tracing::warn!(%error, "traces cannot be sent; those that are not are lost"),
+            (Err(error), false) => {
+                let why = self.why.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let error = why.unwrap_or_else(|| error.to_string());
+                tracing::warn!(error, "traces cannot be sent; those that are not are lost");
+            }
             (Ok(()), true) => tracing::info!("traces are sent again"),
             (Err(_), true) | (Ok(()), false) => {}
         }

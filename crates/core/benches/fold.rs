@@ -29,7 +29,11 @@ fn stored_texts(turns: u64) -> Vec<String> {
             content: vec![ContentBlock::text(format!("Question {turn}: what is in the file, and why? {}", "word ".repeat(30)))],
             settings: settings.clone(),
         }));
-        entries.push(Entry::Control(Control::Claimed(Claim { driver: DriverId("driver".to_owned()), epoch: turn + 1 })));
+        entries.push(Entry::Control(Control::Claimed(Claim {
+            driver: DriverId("driver".to_owned()),
+            epoch: turn + 1,
+            folder: None,
+        })));
         let asked = place(&entries);
         entries.push(message(&entries, FinishReason::ToolCalls, vec![text("Let me look."), call(turn), call(turn)]));
         for index in 0..2 {
@@ -128,7 +132,11 @@ fn fold(criterion: &mut Criterion) {
     let question = UserMessage { content: vec![ContentBlock::text("And now?")], settings };
     for entry in [
         Entry::User(question),
-        Entry::Control(Control::Claimed(Claim { driver: DriverId("driver".to_owned()), epoch: open.next_epoch() })),
+        Entry::Control(Control::Claimed(Claim {
+            driver: DriverId("driver".to_owned()),
+            epoch: open.next_epoch(),
+            folder: None,
+        })),
     ] {
         let seq = open.next_seq();
         open.apply(StoredEntry { seq, at_ms: 0, entry: Arc::new(entry) }).expect("it fits");

@@ -186,6 +186,10 @@ pub struct Claim {
     pub driver: DriverId,
     /// Counts the claims of a conversation, from 1. The highest holds.
     pub epoch: u64,
+    /// The folder in which the tools of this driver work that nobody gave one: that of its process. `None` where its
+    /// configuration names theirs, and in what older versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
 }
 
 /// Something that steers the conversation.

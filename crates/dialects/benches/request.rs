@@ -85,7 +85,11 @@ fn journal(turns: u64) -> Journal {
     for turn in 0..turns {
         let opened = place(&entries);
         entries.push(user(turn));
-        entries.push(Entry::Control(Control::Claimed(Claim { driver: DriverId("driver".to_owned()), epoch: turn + 1 })));
+        entries.push(Entry::Control(Control::Claimed(Claim {
+            driver: DriverId("driver".to_owned()),
+            epoch: turn + 1,
+            folder: None,
+        })));
         if turn == 0 {
             entries.push(Entry::Control(Control::Offered { definitions: tools() }));
         }

@@ -18,8 +18,9 @@ use crate::ToolOutput;
 /// Asks people while a call runs and holds its connection.
 #[async_trait]
 pub trait Asks: Send + Sync + Debug {
-    /// Asks, and waits for the answer, at most as long as the policy says. Dropping it takes the question back.
-    async fn ask(&self, ask: Elicitation) -> Reply;
+    /// Asks, and waits for the answer, at most as long as the policy says. Dropping it takes the question back. `None` where
+    /// nobody answers any more, since the call is over or its driver ended: then nothing may be said in anybody's name.
+    async fn ask(&self, ask: Elicitation) -> Option<Reply>;
 
     /// Whose call it is: the same for all calls of a conversation, `None` where nobody can be asked.
     fn whose(&self) -> Option<&str>;
@@ -74,8 +75,8 @@ pub struct Nobody;
 
 #[async_trait]
 impl Asks for Nobody {
-    async fn ask(&self, _ask: Elicitation) -> Reply {
-        Reply::of(AnswerAction::Decline)
+    async fn ask(&self, _ask: Elicitation) -> Option<Reply> {
+        Some(Reply::of(AnswerAction::Decline))
     }
 
     fn whose(&self) -> Option<&str> {

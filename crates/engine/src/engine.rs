@@ -39,6 +39,7 @@ mod changing;
 mod compacting;
 mod context;
 mod finding;
+mod folder;
 mod import;
 mod news;
 mod reach;
@@ -50,7 +51,7 @@ mod wait;
 mod waiting;
 mod waits;
 
-pub use act::{About, Answers, Choice, ClientResult, Decided, KnownAs, NewMessage, OnWaiting, Sent, SentState, Stale};
+pub use act::{About, Answers, Beneath, Choice, ClientResult, Decided, KnownAs, NewMessage, OnWaiting, Sent, SentState, Stale};
 pub use asking::{WaitingQuestion, questions_in};
 pub use beginning::Extent;
 pub use compacting::Compaction;
@@ -225,6 +226,14 @@ impl Engine {
     /// Nobody is there who could answer while a call holds its connection: such questions are declined.
     pub fn leave_unattended(&self) {
         self.inner.is_unattended.store(true, Ordering::Relaxed);
+    }
+
+    /// The folder of tools to which the configuration gives none, where there are such: each claim names it. Counts once, before
+    /// the first turn.
+    pub fn work_in(&self, folder: Option<String>) {
+        if folder.is_some_and(|folder| self.inner.choices.folder.set(folder).is_err()) {
+            tracing::error!("the folder of an engine's tools is chosen once, before its first turn");
+        }
     }
 
     /// What is told of this engine from now on. Counts once, before its first turn.

@@ -103,6 +103,8 @@ pub(crate) struct Choices {
     pub(crate) budgets: OnceLock<Budgets>,
     /// Who knows the names of users.
     pub(crate) accounts: OnceLock<Arc<dyn Accounts>>,
+    /// Where tools work that nobody gave a folder.
+    pub(crate) folder: OnceLock<String>,
 }
 
 impl Inner {
@@ -195,7 +197,7 @@ impl Inner {
 
     /// The claim that this process would take next.
     pub(crate) fn next_claim(&self, journal: &Journal) -> Claim {
-        Claim { driver: self.store.driver().clone(), epoch: journal.next_epoch() }
+        Claim { driver: self.store.driver().clone(), epoch: journal.next_epoch(), folder: self.choices.folder.get().cloned() }
     }
 
     /// Sees to it that an open turn that can go on is driven: by this process, or by the living one that holds it.

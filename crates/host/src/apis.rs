@@ -1,12 +1,13 @@
 //! HTTP APIs of the configuration as tool sources.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::ClientBuilder;
+use turnwright_network::Network;
 use turnwright_tools::Hidden;
 use turnwright_tools::http::{Choice, Declaration, DescriptionPlace, FieldPath, HttpApi, HttpAuth, HttpSource, OperationGlob};
-use turnwright_tools::net::Way;
+use turnwright_tools::net::{Clients, Way};
 
 use crate::config::{HttpAuthentication, HttpOperations, HttpTools, Loaded, Secret};
 
@@ -25,16 +26,26 @@ pub(crate) fn source(name: &str, tools: &HttpTools, loaded: &Loaded) -> HttpSour
     api.headers = tools.headers.iter().map(|(name, value)| (name.clone(), hidden(value))).collect();
     api.timeout = tools.timeout_ms.map_or(api.timeout, Duration::from_millis);
     api.max_bytes = tools.max_bytes.and_then(|most| usize::try_from(most).ok()).unwrap_or(api.max_bytes);
-    let (network, foreign) = (loaded.network.clone(), loaded.network.clone());
-    api.make_client = Arc::new(move || network.client());
+    api.clients = clients(&loaded.network, Network::client);
     // As for pages of the web: a proxy that the configuration names is trusted with what names lead to.
     if loaded.config.network.proxy.is_some() {
         api.way = Way::Proxy;
-        api.make_foreign_client = Arc::new(move || foreign.client_of_proxy().unwrap_or_else(|| foreign.client()));
+        api.foreign_clients = clients(&loaded.network, of_proxy);
     } else {
-        api.make_foreign_client = Arc::new(move || foreign.client());
+        api.foreign_clients = clients(&loaded.network, Network::client);
     }
     HttpSource::new(api)
+}
+
+/// Clients of a network, each begun by `begin`.
+pub(crate) fn clients(network: &Network, begin: fn(&Network) -> ClientBuilder) -> Clients {
+    let (begins, tells) = (network.clone(), network.clone());
+    Clients::new(move || begin(&begins), move |error| tells.reason(error).to_string())
+}
+
+/// Begins a client that a proxy alone shows what names lead to, where there is one for everything.
+pub(crate) fn of_proxy(network: &Network) -> ClientBuilder {
+    network.client_of_proxy().unwrap_or_else(|| network.client())
 }
 
 /// Each text was looked at as it was read.

@@ -66,7 +66,7 @@ pub use provider::{Dialect, Profile, ProviderConfig};
 pub use root::{Approval, Auth, Config, Durability, OidcConfig, Server, Settings, Storage, TlsConfig, ToolActivity};
 pub use schema::json_schema;
 pub use secret::Secret;
-pub(crate) use secret::{MASK, without_secrets_and_keys};
+pub(crate) use secret::{MASK, argument_without_secrets, without_secrets_and_keys};
 pub use telemetry::{LogFormat, TelemetryConfig};
 pub use tools::{ArtifactTools, CommandTools, ExecutableTool, FilesystemTools, Sandbox, ToolSearch, Tools};
 pub use web::{Engine, WebFetch, WebSearch, WebTools};

@@ -199,6 +199,7 @@ impl HostBuilder {
         if let Some(hold_back) = sources::hold_back(&loaded.config.tools.search) {
             engine.hold_back(hold_back);
         }
+        engine.work_in(loaded.config.tools.folder_of(environment.working_directory()));
         engine.keep_budgets(loaded.config.budgets.budgets());
         engine.name_users(store.clone());
         engine.show_besides(Arc::new(gatherer));

@@ -15,6 +15,7 @@ use turnwright_mcp::{
     ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, TokenStore, ToolDeclaration, TransportConfig,
     is_inherited,
 };
+use turnwright_network::Network;
 use turnwright_tools::net::Way;
 use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, artifact, command, filesystem, web};
 
@@ -250,13 +251,12 @@ fn add_built_ins(
         sources.built_in.push(Arc::new(filesystem(config)?));
     }
     if let Some(mut config) = tools.web.working().filter(|_| !sources.is_taken("web")) {
-        let network = loaded.network.clone();
         // What a name leads to is seen by whoever connects: a proxy that happens to be in the environment is not trusted with that.
         if loaded.config.network.proxy.is_some() {
             config.way = Way::Proxy;
-            config.make_client = Arc::new(move || network.client_of_proxy().unwrap_or_else(|| network.client()));
+            config.clients = apis::clients(&loaded.network, apis::of_proxy);
         } else {
-            config.make_client = Arc::new(move || network.client());
+            config.clients = apis::clients(&loaded.network, Network::client);
         }
         config.rates = rates;
         sources.built_in.push(Arc::new(web(config)));

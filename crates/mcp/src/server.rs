@@ -412,16 +412,16 @@ impl Drop for InUse<'_> {
     }
 }
 
-/// Asks all of it while the caller waits.
-async fn answered(asks: &[Elicitation], resume: Value, people: &dyn Asks) -> Resumption {
+/// Asks all of it while the caller waits; `None` where nobody answers any more.
+async fn answered(asks: &[Elicitation], resume: Value, people: &dyn Asks) -> Option<Resumption> {
     let mut answers = Vec::new();
     for (ask, index) in asks.iter().zip(0_u32..) {
-        let Reply { action, content, sampled, reason } = people.ask(ask.clone()).await;
+        let Reply { action, content, sampled, reason } = people.ask(ask.clone()).await?;
         let question = ElicitationId { call: CallId { message: Seq::FIRST, index: 0 }, index };
         let answer = Arc::new(Answered { question, action, content, by: AnsweredBy::Person, reason });
         answers.push(Settled { ask: Arc::new(ask.clone()), answer, sampled });
     }
-    Resumption { resume: Arc::new(resume), answers }
+    Some(Resumption { resume: Arc::new(resume), answers })
 }
 
 #[async_trait]
@@ -476,7 +476,11 @@ impl ToolSource for McpServer {
                 ToolReply::Asks { asks, resume } => (asks, resume),
                 ToolReply::Changed => return Err(self.changed(&call.tool)),
             };
-            context.resume = Some(answered(&asks, resume, &*context.asks).await);
+            context.resume = answered(&asks, resume, &*context.asks).await;
+            if context.resume.is_none() {
+                let text = format!("`{}` asked the user for something, and nobody answers any more.", call.tool);
+                return Err(ToolError::new(ToolErrorKind::Interrupted, text));
+            }
         }
         Err(self.insatiable(&call.tool))
     }

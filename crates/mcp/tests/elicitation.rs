@@ -61,11 +61,11 @@ impl People {
 
 #[async_trait]
 impl Asks for People {
-    async fn ask(&self, ask: Elicitation) -> Reply {
+    async fn ask(&self, ask: Elicitation) -> Option<Reply> {
         self.asked.lock().unwrap().push(ask);
         self.arrived.add_permits(1);
         self.gate.acquire().await.unwrap().forget();
-        self.answers.lock().unwrap().pop_front().unwrap_or(Reply::of(AnswerAction::Cancel))
+        Some(self.answers.lock().unwrap().pop_front().unwrap_or(Reply::of(AnswerAction::Cancel)))
     }
 
     fn whose(&self) -> Option<&str> {

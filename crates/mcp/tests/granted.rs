@@ -70,7 +70,7 @@ impl Model {
 
 #[async_trait]
 impl Asks for Model {
-    async fn ask(&self, ask: Elicitation) -> Reply {
+    async fn ask(&self, ask: Elicitation) -> Option<Reply> {
         let mut calls = None;
         if let Wants::Sampling { request } = ask.wants {
             let is_new = request.messages.iter().all(|said| said.results.is_empty());
@@ -78,7 +78,7 @@ impl Asks for Model {
             self.asked.lock().unwrap().push(*request);
         }
         let Some(says) = self.says else {
-            return Reply { reason: Some("approve mode none".to_owned()), ..Reply::of(AnswerAction::Decline) };
+            return Some(Reply { reason: Some("approve mode none".to_owned()), ..Reply::of(AnswerAction::Decline) });
         };
         let block = calls.map_or(AssistantBlock::Text { text: says.to_owned(), native: None }, |(name, arguments)| {
             let (name, arguments) = (name.to_owned(), arguments.to_owned());
@@ -93,7 +93,7 @@ impl Asks for Model {
             usage: Usage::default(),
         });
         let question = ElicitationId { call: CallId { message: Seq::FIRST, index: 0 }, index: 0 };
-        Reply { sampled: Some(Arc::new(Sampled { question, outcome })), ..Reply::of(AnswerAction::Accept) }
+        Some(Reply { sampled: Some(Arc::new(Sampled { question, outcome })), ..Reply::of(AnswerAction::Accept) })
     }
 
     fn whose(&self) -> Option<&str> {

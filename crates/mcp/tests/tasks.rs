@@ -46,9 +46,9 @@ struct Blue;
 
 #[async_trait]
 impl Asks for Blue {
-    async fn ask(&self, ask: Elicitation) -> Reply {
+    async fn ask(&self, ask: Elicitation) -> Option<Reply> {
         assert_eq!(ask.message, "Which colour?");
-        Reply::accept(Some(Map::from_iter([("colour".to_owned(), json!("blue"))])))
+        Some(Reply::accept(Some(Map::from_iter([("colour".to_owned(), json!("blue"))]))))
     }
 
     fn whose(&self) -> Option<&str> {
@@ -226,8 +226,8 @@ struct First;
 
 #[async_trait]
 impl Asks for First {
-    async fn ask(&self, _: Elicitation) -> Reply {
-        Reply::accept(Some(Map::from_iter([("interpretation".to_owned(), json!("snake"))])))
+    async fn ask(&self, _: Elicitation) -> Option<Reply> {
+        Some(Reply::accept(Some(Map::from_iter([("interpretation".to_owned(), json!("snake"))]))))
     }
 
     fn whose(&self) -> Option<&str> {

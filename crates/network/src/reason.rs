@@ -40,6 +40,18 @@ impl Network {
 }
 
 impl Network {
+    /// The same of an error whose type was lost on the way; `None` where it is none of such a client.
+    pub fn reason_within(&self, error: &(dyn Error + 'static)) -> Option<Reason> {
+        let mut next = Some(error);
+        while let Some(now) = next {
+            if let Some(error) = now.downcast_ref::<reqwest::Error>() {
+                return Some(self.reason(error));
+            }
+            next = now.source();
+        }
+        None
+    }
+
     /// Why a proxy refused what is asked over plain HTTP, which it answers itself; `None` where the answer is not a proxy's.
     pub fn refusal(&self, url: &reqwest::Url, status: u16) -> Option<String> {
         let proxy = self.proxy_for(url).filter(|proxy| proxy.is_http() && url.scheme() == "http" && status == 407)?;

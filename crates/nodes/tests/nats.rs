@@ -85,7 +85,7 @@ async fn until(what: &str, mut ready: impl FnMut() -> bool) {
 async fn an_offer_is_one_goes_to_another_node_where_it_is_left_and_is_gone_once_it_is_done() {
     let Some(world) = world(Keeps::Messages, &[]) else { return };
     let (one, other) = two(&world).await;
-    let let_go = Some(Claim { driver: DriverId("d".to_owned()), epoch: 3 });
+    let let_go = Some(Claim { driver: DriverId("d".to_owned()), epoch: 3, folder: None });
     let first = Offer { let_go, ..offer("a.b") };
     one.offer(&first).await.unwrap();
     other.offer(&offer("a.b")).await.unwrap();

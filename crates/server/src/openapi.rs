@@ -44,6 +44,9 @@ pub(crate) struct Frame;
 #[expect(dead_code, reason = "describes what bodies are")]
 pub(crate) struct FileBytes(Vec<u8>);
 
+/// The name in the document of what every request may be called by.
+const REQUEST_ID: &str = "RequestId";
+
 /// The document of these routes.
 pub(crate) fn described_by(mut document: Document) -> Document {
     // A link that works from wherever the document was read; the paths begin at the root.
@@ -62,8 +65,12 @@ pub(crate) fn described_by(mut document: Document) -> Document {
     components
         .responses
         .extend(openai::refusals().map(|(name, why)| (name, refusal(why, &OpenAiError::name(), "application/json"))));
+    let of_all = RequestIdHeader::into_params(|| None);
+    components.parameters.extend(of_all.into_iter().map(|one| (REQUEST_ID.to_owned(), RefOr::T(one))));
     let schemas = &components.schemas;
     for operation in document.paths.paths.values_mut().flat_map(operations) {
+        let request_id = RefOr::Ref(Ref::new(format!("#/components/parameters/{REQUEST_ID}")));
+        operation.parameters.get_or_insert_default().push(request_id);
         // An empty body counts as an empty object.
         if let Some(RefOr::T(body)) = &mut operation.request_body {
             let is_needed = body.content.values().any(|content| match content {
@@ -132,6 +139,50 @@ pub(crate) struct IfNoneMatch {
     /// The `ETag` of what the client has: it is not sent again.
     #[param(rename = "If-None-Match")]
     tag: Option<String>,
+}
+
+/// What a request is called in the log and in its answer. Every route reads it, so it stands once in the document.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes what `metrics::requests::named` reads")]
+struct RequestIdHeader {
+    /// What the request is called, which the answer and the lines of the log repeat; one of ours where absent.
+    #[param(rename = "X-Request-Id", pattern = "^[A-Za-z0-9._:/-]{1,128}$")]
+    id: Option<String>,
+}
+
+/// Where a stream that broke off goes on.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes what `streams::named` reads")]
+pub(crate) struct LastEventHeader {
+    /// The id of the last event or chunk seen; it counts more than `after`. Clients of event streams send it by themselves.
+    #[param(rename = "Last-Event-ID")]
+    last_event: Option<String>,
+}
+
+/// Which part of a file is asked for.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes what `byte_range::Wanted` reads")]
+pub(crate) struct RangeHeaders {
+    /// `bytes=FIRST-LAST`, `bytes=FIRST-` or `bytes=-COUNT`. Of several ranges, and of what is no range, the whole is given.
+    #[param(rename = "Range")]
+    range: Option<String>,
+    /// The `ETag` of what the client has a part of: where that is another one, the whole is given.
+    #[param(rename = "If-Range")]
+    if_range: Option<String>,
+}
+
+/// In which conversation a client of OpenAI's APIs goes on.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes what `openai::begin::named` reads")]
+pub(crate) struct ConversationHeader {
+    /// The conversation in which the request goes on, or which it begins; it counts more than `metadata.conversation_id`. The
+    /// answer has it too.
+    #[param(rename = "X-Turnwright-Conversation", pattern = "^[A-Za-z0-9._:-]{1,128}$")]
+    conversation: Option<String>,
 }
 
 /// Makes types that stand for the refusals of a kind of request, and the list of all.

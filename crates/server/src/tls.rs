@@ -8,14 +8,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client};
+
+use crate::timestamp::timestamp;
 
 /// How long a client may take to say who it is and agree on keys.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -24,7 +28,14 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct Tls {
     files: Arc<(PathBuf, PathBuf)>,
-    config: Arc<RwLock<Arc<ServerConfig>>>,
+    held: Arc<RwLock<Held>>,
+}
+
+/// What the files held when they were read.
+#[derive(Debug, Clone)]
+struct Held {
+    config: Arc<ServerConfig>,
+    chain: Arc<[CertificateDer<'static>]>,
 }
 
 /// Why a certificate cannot be used.
@@ -62,8 +73,8 @@ impl Tls {
     /// # Errors
     /// Where one cannot be read, or they do not belong together.
     pub fn read(cert: &Path, key: &Path) -> Result<Self, TlsError> {
-        let config = Arc::new(RwLock::new(Arc::new(config(cert, key)?)));
-        Ok(Self { files: Arc::new((cert.to_owned(), key.to_owned())), config })
+        let held = Arc::new(RwLock::new(held(cert, key)?));
+        Ok(Self { files: Arc::new((cert.to_owned(), key.to_owned())), held })
     }
 
     /// Reads both again. Connections from now on get what they hold; where they cannot be used, what they held before.
@@ -72,9 +83,24 @@ impl Tls {
     /// As [`Tls::read`].
     pub fn read_again(&self) -> Result<(), TlsError> {
         let (cert, key) = &*self.files;
-        let config = Arc::new(config(cert, key)?);
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let read = held(cert, key)?;
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = read;
         Ok(())
+    }
+
+    /// Which of the certificates clients will not take at this time, in milliseconds since 1970 UTC, and since or until which day:
+    /// a sentence for each that has expired or is not valid yet.
+    pub fn out_of_date(&self, now_ms: u64) -> Vec<String> {
+        let (file, _) = &*self.files;
+        let chain = Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner).chain);
+        let said = chain.iter().enumerate().filter_map(|(index, certificate)| {
+            let what = match index {
+                0 => format!("the certificate `{}`", file.display()),
+                _ => format!("certificate {} in `{}`, which the one before it is signed with,", index + 1, file.display()),
+            };
+            out_of_date(certificate, now_ms).map(|how| format!("{what} {how}; clients refuse the server"))
+        });
+        said.collect()
     }
 
     /// Agrees with a client on keys; `None` where that fails or takes too long.
@@ -83,7 +109,8 @@ impl Tls {
         stream: S,
         from: SocketAddr,
     ) -> impl Future<Output = Option<TlsStream<S>>> + Send + use<S> {
-        let acceptor: TlsAcceptor = self.config.read().unwrap_or_else(PoisonError::into_inner).clone().into();
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let acceptor = TlsAcceptor::from(held.config);
         async move {
             match tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => Some(stream),
@@ -154,15 +181,46 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
+/// How a certificate's days do not hold this time. What else is wrong with it is not looked at: who signed it, a client knows.
+fn out_of_date(certificate: &CertificateDer<'_>, now_ms: u64) -> Option<String> {
+    let parsed = ParsedCertificate::try_from(certificate).ok()?;
+    let now = UnixTime::since_unix_epoch(Duration::from_millis(now_ms));
+    let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms.all;
+    let at = |time: UnixTime| timestamp(time.as_secs().saturating_mul(1_000));
+    // Its days are looked at before anything else. That nobody is trusted is the answer for one that they hold for.
+    let looked = verify_server_cert_signed_by_trust_anchor(&parsed, &RootCertStore::empty(), &[], now, algorithms);
+    match looked {
+        Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
+            Some(format!("expired on {}", at(not_after)))
+        }
+        Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. })) => {
+            Some(format!("is not valid before {}", at(not_before)))
+        }
+        Ok(()) | Err(_) => None,
+    }
+}
+
 /// Why a file is no key, with what would be one.
-fn not_read(error: rustls::pki_types::pem::Error) -> String {
+fn not_read(error: rustls::pki_types::pem::Error, pem: &[u8]) -> String {
+    if is_encrypted(pem) {
+        return "it is encrypted, and a server has nobody to ask for its password; `openssl pkey -in FILE -out NEW` writes it without one"
+            .to_owned();
+    }
     match error {
         rustls::pki_types::pem::Error::NoItemsFound => "it holds no private key as PEM".to_owned(),
         other => other.to_string(),
     }
 }
 
-fn config(cert: &Path, key: &Path) -> Result<ServerConfig, TlsError> {
+/// Whether a key is under a password, in the form of PKCS #8 or the older one of OpenSSL.
+fn is_encrypted(pem: &[u8]) -> bool {
+    let lines = pem.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.into_iter().any(|line| {
+        line == b"-----BEGIN ENCRYPTED PRIVATE KEY-----" || (line.starts_with(b"Proc-Type:") && line.ends_with(b"ENCRYPTED"))
+    })
+}
+
+fn held(cert: &Path, key: &Path) -> Result<Held, TlsError> {
     let of_certificate = |reason: String| TlsError::Certificate { file: cert.display().to_string(), reason };
     let of_key = |reason: String| TlsError::Key { file: key.display().to_string(), reason };
     let file = File::open(cert).map_err(|error| of_certificate(error.to_string()))?;
@@ -171,14 +229,14 @@ fn config(cert: &Path, key: &Path) -> Result<ServerConfig, TlsError> {
     if chain.is_empty() {
         return Err(of_certificate("it holds no certificate as PEM".to_owned()));
     }
-    let file = File::open(key).map_err(|error| of_key(error.to_string()))?;
-    let private = PrivateKeyDer::from_pem_reader(file).map_err(|error| of_key(not_read(error)))?;
+    let pem = std::fs::read(key).map_err(|error| of_key(error.to_string()))?;
+    let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| of_key(not_read(error, &pem)))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let together = |error: rustls::Error| TlsError::Together { file: key.display().to_string(), reason: error.to_string() };
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(together)?;
-    let mut config = builder.with_no_client_auth().with_single_cert(chain, private).map_err(together)?;
+    let mut config = builder.with_no_client_auth().with_single_cert(chain.clone(), private).map_err(together)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+    Ok(Held { config: Arc::new(config), chain: chain.into() })
 }
 
 #[cfg(test)]

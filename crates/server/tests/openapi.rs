@@ -84,6 +84,39 @@ fn every_list_is_told_page_by_page() {
 }
 
 #[test]
+fn headers_that_decide_what_a_request_means_are_parameters_of_the_routes_that_read_them() {
+    let document = described();
+    let headers = |method: &str, path: &str| -> Vec<String> {
+        let parameters = document["paths"][path][method]["parameters"].as_array().unwrap_or_else(|| panic!("{method} {path}"));
+        let there = parameters.iter().map(|one| match one["$ref"].as_str() {
+            Some(named) => document.pointer(named.trim_start_matches('#')).unwrap(),
+            None => one,
+        });
+        there.filter(|one| one["in"] == "header").map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let last = "Last-Event-ID";
+    for (method, path, expected) in [
+        (
+            "post",
+            "/v1/chat/completions",
+            ["X-Turnwright-Tool-Activity", "X-Turnwright-Conversation", "Idempotency-Key"].as_slice(),
+        ),
+        ("post", "/v1/responses", &["X-Turnwright-Conversation", "Idempotency-Key"]),
+        ("get", "/api/v1/conversations/{id}/events", &[last]),
+        ("get", "/api/v1/conversations/{id}/stream", &[last]),
+        ("get", "/api/chat/{id}/stream", &[last]),
+        ("get", "/api/v1/artifacts/{id}", &["Range", "If-Range", "If-None-Match"]),
+    ] {
+        assert_eq!(headers(method, path), [expected, &["X-Request-Id"]].concat(), "{method} {path}");
+    }
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            assert_eq!(headers(method, path).iter().filter(|name| *name == "X-Request-Id").count(), 1, "{method} {path}");
+        }
+    }
+}
+
+#[test]
 fn what_the_document_refers_to_is_in_it() {
     fn walk<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
         match value {

@@ -43,7 +43,7 @@ fn server(tool: &str) -> (Router, Engine) {
         })
     });
     let hold = ScriptedTool::new("hold", move |_, context| async move {
-        let reply = context.asks.ask(form()).await;
+        let reply = context.asks.ask(form()).await.unwrap();
         Ok(ToolOutput::text(json!([reply.action, reply.content]).to_string()))
     });
     let ponder = ScriptedTool::asking("ponder", move |_, context| async move {

@@ -36,7 +36,7 @@ pub use self::operation::Operation;
 pub use self::request::HttpRequest;
 pub use self::source::HttpSource;
 use crate::hidden::Hidden;
-use crate::net::{Lookup, MakeClient, SystemLookup, Way, default_client};
+use crate::net::{Clients, Lookup, SystemLookup, Way};
 
 /// An API, and how it is asked.
 #[derive(Clone)]
@@ -64,9 +64,9 @@ pub struct HttpApi {
     /// Who connects to them.
     pub way: Way,
     /// What clients begin with for what the operator named.
-    pub make_client: MakeClient,
+    pub clients: Clients,
     /// What clients begin with for what others named.
-    pub make_foreign_client: MakeClient,
+    pub foreign_clients: Clients,
 }
 
 /// Where a description is.
@@ -93,8 +93,8 @@ impl HttpApi {
             user_agent: concat!("Turnwright/", env!("CARGO_PKG_VERSION")).to_owned(),
             lookup: Arc::new(SystemLookup),
             way: Way::Direct,
-            make_client: default_client(),
-            make_foreign_client: default_client(),
+            clients: Clients::default(),
+            foreign_clients: Clients::default(),
         }
     }
 }

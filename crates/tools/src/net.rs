@@ -8,6 +8,7 @@
 mod address;
 mod allow;
 mod answer;
+mod clients;
 mod lookup;
 mod named;
 mod reach;
@@ -16,8 +17,9 @@ mod target;
 
 pub use address::{Special, special};
 pub use allow::{Allow, AllowError};
+pub use clients::Clients;
 pub use lookup::{Lookup, SystemLookup};
-pub use reach::{MakeClient, Way, default_client};
+pub use reach::Way;
 pub use refusal::Refusal;
 pub use target::Target;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
-use turnwright_core::{AnswerAction, Declared, Elicitation, Wants};
+use turnwright_core::{AnswerAction, Declared, Elicitation, ToolErrorKind, Wants};
 use turnwright_engine::ToolReply;
 use turnwright_engine::source::{
     CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolFace, ToolOutput, ToolSource,
@@ -115,8 +115,14 @@ impl ToolSource for PracticeForm {
 
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
         is_known(&call)?;
-        let reply = context.asks.ask(question()).await;
-        Ok(told(reply.action, reply.content.as_ref()))
+        let reply = tokio::select! {
+            reply = context.asks.ask(question()) => reply,
+            () = context.cancel.cancelled() => None,
+        };
+        match reply {
+            Some(reply) => Ok(told(reply.action, reply.content.as_ref())),
+            None => Err(ToolError::new(ToolErrorKind::Interrupted, "Nobody answers any more.")),
+        }
     }
 
     async fn advance(&self, call: SourceCall, context: CallContext) -> Result<ToolReply, ToolError> {

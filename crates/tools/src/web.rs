@@ -17,7 +17,7 @@ use self::fetch::Fetcher;
 pub use self::fetch::{FetchConfig, Manners};
 use self::search::Searcher;
 pub use self::search::{SearchConfig, SearchEngine};
-use crate::net::{Allow, Lookup, MakeClient, Reach, SystemLookup, Way, default_client};
+use crate::net::{Allow, Clients, Lookup, Reach, SystemLookup, Way};
 use crate::{ToolSpec, TypedSource};
 
 /// What the web tools may do, and how they connect.
@@ -34,7 +34,7 @@ pub struct WebConfig {
     /// Who connects.
     pub way: Way,
     /// What every client begins with.
-    pub make_client: MakeClient,
+    pub clients: Clients,
     /// What pages are told of who asks.
     pub user_agent: String,
     /// Who counts searches: a store, for all processes that use it.
@@ -50,7 +50,7 @@ impl WebConfig {
             allow: Allow::nothing(),
             lookup: Arc::new(SystemLookup),
             way: Way::Direct,
-            make_client: default_client(),
+            clients: Clients::default(),
             user_agent: concat!("Turnwright/", env!("CARGO_PKG_VERSION")).to_owned(),
             rates: Arc::new(RatesHere::default()),
         }
@@ -80,18 +80,14 @@ pub fn web(config: WebConfig) -> TypedSource {
     let mut source = TypedSource::new("web");
     if let Some(search) = config.search {
         let limits = turnwright_engine::CallLimits { idle: search.timeout + SPARE, total: search.timeout + SPARE };
-        let searcher = Arc::new(Searcher::new(
-            search,
-            Arc::clone(&config.make_client),
-            config.user_agent.clone(),
-            Arc::clone(&config.rates),
-        ));
+        let searcher =
+            Arc::new(Searcher::new(search, config.clients.clone(), config.user_agent.clone(), Arc::clone(&config.rates)));
         let spec = ToolSpec::new("search", search::DESCRIPTION).title("Search the web").read_only().limits(limits);
         source = source.tool(spec, move |arguments, _| Arc::clone(&searcher).search(arguments));
     }
     if let Some(fetch) = config.fetch {
         let limits = turnwright_engine::CallLimits { idle: fetch.timeout + SPARE, total: fetch.timeout + SPARE };
-        let reach = Reach::new(config.allow.clone(), Arc::clone(&config.lookup), Arc::clone(&config.make_client), config.way);
+        let reach = Reach::new(config.allow.clone(), Arc::clone(&config.lookup), config.clients.clone(), config.way);
         let fetcher = Arc::new(Fetcher::new(reach, fetch, config.user_agent.clone(), source.tracker().clone()));
         let spec = ToolSpec::new("fetch", fetch::DESCRIPTION).title("Read a page").read_only().limits(limits);
         source = source.tool(spec, move |arguments, _| Arc::clone(&fetcher).fetch(arguments));

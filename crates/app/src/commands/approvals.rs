@@ -14,6 +14,7 @@ mod rules;
 use super::answer::{Printer, answer, look};
 use crate::cli::{Answer, Approvals, Decide, Everywhere, Listed, Rules};
 use crate::exit::{Exit, Failure};
+use crate::flags::quoted;
 use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 use crate::signals::Signals;
@@ -118,6 +119,7 @@ async fn reply(host: &Host, answered: Answer, printer: Printer<'_>, signals: &mu
     let engine = host.engine();
     let asked = find_question(engine, &answered).await?;
     let id = asked.conversation.clone();
+    at_its_folder(engine, &id).await?;
     let before = engine.journal(&id).await?;
     learn(host, &before).await;
     match engine.answer(&id, asked.id, given(&answered, &asked)?).await {
@@ -213,6 +215,7 @@ async fn decide(host: &Host, decision: Decide, printer: Printer<'_>, signals: &m
         Some(id) => id,
         None => find(engine, decision.call).await?,
     };
+    at_its_folder(engine, &id).await?;
     let before = engine.journal(&id).await?;
     learn(host, &before).await;
     let choice = Choice { verdict: decision.decision.into(), arguments: decision.arguments, reason: decision.reason };
@@ -231,6 +234,14 @@ async fn decide(host: &Host, decision: Decide, printer: Printer<'_>, signals: &m
         return Ok(Exit::Done);
     }
     go_on(engine, &id, (turn, after), printer, signals).await
+}
+
+/// Refuses to go on with a turn whose tools worked on the files of another folder than they would here.
+async fn at_its_folder(engine: &Engine, id: &ConversationId) -> Result<(), Failure> {
+    let Some(folder) = engine.worked_elsewhere(id).await? else { return Ok(()) };
+    let text =
+        format!("the tools of this turn work in `{folder}`, and here they would work in another folder; nothing was decided");
+    Err(Failure::failed(text).hint(format!("run it there: cd {}", quoted(&folder))))
 }
 
 /// What is decided about: the question, where it is named.

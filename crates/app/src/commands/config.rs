@@ -35,7 +35,11 @@ pub(super) fn run(everywhere: &Everywhere, command: Config, output: &mut Output)
     match command {
         Config::Show => output.write(&loaded.show()),
         Config::Check | Config::Path | Config::Schema => {
-            super::serve::read_tls(&loaded)?;
+            if let Some(tls) = super::serve::read_tls(&loaded)? {
+                for said in super::serve::out_of_date(&loaded, &tls) {
+                    say(&format!("warning: {said}"));
+                }
+            }
             for secret in &loaded.not_hidden {
                 say(&format!("warning: {secret}"));
             }

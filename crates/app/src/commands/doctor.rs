@@ -20,7 +20,14 @@ pub(super) async fn run(everywhere: &Everywhere, doctor: Doctor, output: &mut Ou
         Ok(opened) => opened,
         Err(failure) => return Ok(report(&of_failure("configuration", &failure), listed, output, Exit::Usage)),
     };
-    let not_served = super::serve::check_listening(&opened.loaded).err();
+    let mut not_served: Vec<_> = super::serve::check_listening(&opened.loaded).err().into_iter().collect();
+    match super::serve::read_tls(&opened.loaded) {
+        Ok(tls) => {
+            let said = tls.iter().flat_map(|tls| super::serve::out_of_date(&opened.loaded, tls));
+            not_served.extend(said.map(Failure::failed));
+        }
+        Err(failure) => not_served.push(failure),
+    }
     // Its findings say all that a start would have said.
     let host = match turnwright_host::Host::start(opened.loaded, &opened.environment, Needs::Everything).await {
         Ok(host) => host,

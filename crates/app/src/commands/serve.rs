@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use turnwright_engine::{Clock as _, SystemClock};
 use turnwright_host::{Host, Loaded, McpEndpoint, McpServing, Needs, Oidc, Overrides, config};
 use turnwright_server::auth::first_link;
 use turnwright_server::{
@@ -33,6 +34,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     }
     let opened = opened::open(&overrides, SERVER)?;
     let tls = read_tls(&opened.loaded)?;
+    warn_of_days(tls.as_ref());
     let unheard = |error: std::io::Error| Failure::failed(format!("signals cannot be heard: {error}"));
     // With a certificate SIGHUP means to read it again; a service is told by it to read what there is, and has no terminal.
     let hangups = if tls.is_some() || is_service(opened.environment.get(SERVICE_VARIABLE), std::process::id()) {
@@ -161,12 +163,27 @@ pub(super) fn read_tls(loaded: &Loaded) -> Result<Option<Tls>, Failure> {
     read.map(Some).map_err(told)
 }
 
+/// What of the certificate clients refuse today, in the words of the file that names it.
+pub(super) fn out_of_date(loaded: &Loaded, tls: &Tls) -> Vec<String> {
+    let said = tls.out_of_date(SystemClock.now_ms()).into_iter();
+    said.map(|said| loaded.problem(&["server", "tls", "cert"], said).to_string()).collect()
+}
+
+fn warn_of_days(tls: Option<&Tls>) {
+    for said in tls.map(|tls| tls.out_of_date(SystemClock.now_ms())).unwrap_or_default() {
+        tracing::warn!("{said}");
+    }
+}
+
 /// Reads the certificate and its key again at each SIGHUP; for ever.
 async fn keep_reading(tls: Option<&Tls>, hangups: Option<Signal>) -> Infallible {
     let Some(mut hangups) = hangups else { return std::future::pending().await };
     while hangups.recv().await.is_some() {
         match tls.map(Tls::read_again) {
-            Some(Ok(())) => tracing::info!("read the certificate again"),
+            Some(Ok(())) => {
+                tracing::info!("read the certificate again");
+                warn_of_days(tls);
+            }
             Some(Err(error)) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
             None => tracing::info!("there is no certificate to read again; the configuration is read at a start alone"),
         }

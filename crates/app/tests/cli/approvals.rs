@@ -30,6 +30,31 @@ fn a_turn_that_parks_says_how_to_decide_and_a_later_process_ends_it() {
 }
 
 #[test]
+fn a_call_is_decided_about_in_the_folder_in_which_its_turn_works() {
+    let place = Place::new();
+    place.park("c");
+    let (other, config) = (Place::new(), place.path("turnwright.toml"));
+    let config = config.to_str().unwrap();
+    let elsewhere = |config: &str| {
+        let mut command = place.command(&["approvals", "decide", "call_4_0", "allow", "--config", config]);
+        Ran::of(command.current_dir(other.path("")).stdin(std::process::Stdio::null()).output().unwrap())
+    };
+    let folder = place.path("").canonicalize().unwrap().display().to_string();
+    let stderr = format!(
+        "error: the tools of this turn work in `{folder}`, and here they would work in another folder; nothing was decided\n\
+         hint: run it there: cd {folder}\n"
+    );
+    assert_eq!(elsewhere(config), Ran { code: Some(1), stdout: String::new(), stderr });
+    assert!(!other.path("b.txt").exists() && !place.path("b.txt").exists());
+    // A configuration that names the folder decides wherever it is asked.
+    let text = std::fs::read_to_string(config).unwrap_or_default();
+    place.write("named.toml", format!("{text}\n[tools.filesystem]\nroots = [\"{folder}\"]\n"));
+    let ran = elsewhere(place.path("named.toml").to_str().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(place.path("b.txt").exists() && !other.path("b.txt").exists());
+}
+
+#[test]
 fn the_call_alone_is_enough_where_only_one_is_called_so() {
     let place = Place::new();
     place.park("one");

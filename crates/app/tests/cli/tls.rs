@@ -123,6 +123,110 @@ fn what_is_wrong_with_a_certificate_is_told_with_the_file_and_the_reason() {
     assert_eq!(place.run(&["config", "check"]).code, Some(0));
 }
 
+/// A certificate as [`make`] makes it, for the time between two days, each as `YYYYMMDD`.
+fn make_between(place: &Place, name: &str, days: [&str; 2]) {
+    place.write("ca.index", "");
+    place.write("ca.serial", "01\n");
+    place.write(
+        "ca.cnf",
+        "[ca]\ndefault_ca = it\n[it]\ndatabase = ca.index\nserial = ca.serial\nnew_certs_dir = .\ndefault_md = sha256\n\
+         policy = any\nx509_extensions = server\n[any]\ncommonName = supplied\n[server]\nbasicConstraints = critical, CA:FALSE\n",
+    );
+    let (key, asked, cert) = (format!("{name}.key"), format!("{name}.csr"), format!("{name}.crt"));
+    let run = |words: &[&str]| {
+        let mut command = Command::new("openssl");
+        command.args(words).current_dir(place.path("")).stdout(Stdio::null()).stderr(Stdio::null());
+        assert!(command.status().unwrap().success(), "{words:?}");
+    };
+    let curve = "ec_paramgen_curve:prime256v1";
+    run(&[
+        "req",
+        "-new",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        curve,
+        "-nodes",
+        "-subj",
+        "/CN=localhost",
+        "-keyout",
+        &key,
+        "-out",
+        &asked,
+    ]);
+    let [from, until] = days.map(|day| format!("{day}000000Z"));
+    let dates = ["-startdate", &from, "-enddate", &until];
+    let made = ["ca", "-batch", "-config", "ca.cnf", "-selfsign", "-notext", "-keyfile", &key, "-in", &asked, "-out", &cert];
+    run(&[made.as_slice(), &dates].concat());
+}
+
+#[test]
+fn a_certificate_that_clients_refuse_today_is_told_of_with_the_day() {
+    if !has_openssl() {
+        return;
+    }
+    let place = Place::with("[server.tls]\ncert = \"now.crt\"\nkey = \"now.key\"\n");
+    make_between(&place, "old", ["20010101", "20010203"]);
+    make_between(&place, "early", ["29900101", "29910101"]);
+    make(&place, "good");
+    let take = |name: &str| {
+        for kind in ["crt", "key"] {
+            std::fs::copy(place.path(&format!("{name}.{kind}")), place.path(&format!("now.{kind}"))).unwrap();
+        }
+    };
+    let file = place.path("now.crt");
+    let expired =
+        format!("the certificate `{}` expired on 2001-02-03T00:00:00.000Z; clients refuse the server", file.display());
+    let early =
+        format!("the certificate `{}` is not valid before 2990-01-01T00:00:00.000Z; clients refuse the server", file.display());
+    for (name, said) in [("old", &expired), ("early", &early)] {
+        take(name);
+        let ran = place.run(&["config", "check"]);
+        assert!(ran.code == Some(0) && ran.stderr.contains(&format!("turnwright.toml:3: {said}")), "{ran:?}");
+        let ran = place.run(&["doctor"]);
+        assert!(ran.code == Some(1) && ran.stdout.contains(said.as_str()), "{ran:?}");
+    }
+    take("old");
+    let server = Server::start_over_tls(&place);
+    assert!(server.said().contains(&expired), "{}", server.said());
+    assert!(!server.said().contains(&early));
+    take("early");
+    server.signal(Signal::SIGHUP);
+    wait_for("the warning", || server.said().contains(&early).then_some(()));
+    server.stop();
+
+    take("good");
+    for words in [["config", "check"].as_slice(), &["doctor"]] {
+        let ran = place.run(words);
+        assert!(!format!("{}{}", ran.stdout, ran.stderr).contains("clients refuse"), "{ran:?}");
+    }
+    // The one that it is signed with has to be of today too.
+    let chain = [place.path("good.crt"), place.path("old.crt")].map(|file| std::fs::read_to_string(file).unwrap()).concat();
+    place.write("now.crt", &chain);
+    let ran = place.run(&["config", "check"]);
+    assert!(ran.stderr.contains("certificate 2 in ") && ran.stderr.contains("expired on 2001-02-03"), "{ran:?}");
+}
+
+#[test]
+fn a_key_under_a_password_is_told_from_a_file_without_a_key() {
+    if !has_openssl() {
+        return;
+    }
+    let place = Place::with("[server.tls]\ncert = \"a.crt\"\nkey = \"locked.key\"\n");
+    make(&place, "a");
+    for form in [["pkcs8", "-topk8"].as_slice(), &["ec", "-aes256"]] {
+        let mut command = Command::new("openssl");
+        command.args(form).args(["-passout", "pass:word", "-in"]).arg(place.path("a.key"));
+        command.arg("-out").arg(place.path("locked.key"));
+        assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+        let says = "cannot be used: it is encrypted, and a server has nobody to ask for its password";
+        let ran = place.run(&["config", "check"]);
+        assert!(ran.code == Some(2) && ran.stderr.contains(says), "{form:?}: {ran:?}");
+        let ran = place.run(&["doctor"]);
+        assert!(ran.code == Some(1) && ran.stdout.contains(says), "{form:?}: {ran:?}");
+    }
+}
+
 #[test]
 fn another_program_trusts_it_by_an_authority_that_its_environment_names() {
     if !has_openssl() {
@@ -146,6 +250,38 @@ fn another_program_trusts_it_by_an_authority_that_its_environment_names() {
     let ran = Ran::of(asks.command(&chat).env("SSL_CERT_FILE", place.path("a.crt")).stdin(Stdio::null()).output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("Practice model"), "{ran:?}");
+    server.stop();
+}
+
+#[test]
+fn who_is_not_trusted_as_a_receiver_of_traces_or_an_api_is_told_with_the_address_and_what_to_do() {
+    if !has_openssl() {
+        return;
+    }
+    let place = Place::with("[server.tls]\ncert = \"a.crt\"\nkey = \"a.key\"\n");
+    make(&place, "a");
+    let server = Server::start_over_tls(&place);
+    let (_, port) = server.address().rsplit_once(':').unwrap();
+    let (key, other) = ("A1b2C3d4E5f6G7h8J9k0", "B1b2C3d4E5f6G7h8J9k0");
+    let asks = |network: &str| {
+        let asks = Place::with(&format!(
+            "[telemetry]\notlp_endpoint = \"https://localhost:{port}/{key}\"\n[tools.http.far]\n\
+             description = \"https://localhost:{port}/openapi.json?key={other}\"\n{network}"
+        ));
+        let ran = asks.run(&["chat", "hello"]);
+        assert!(ran.code == Some(0) && !ran.stderr.contains(key) && !ran.stderr.contains(other), "{ran:?}");
+        let line = |word: &str| ran.stderr.lines().find(|line| line.contains(word)).unwrap_or_default().to_owned();
+        (line("traces cannot be sent"), line("an HTTP API cannot be offered"))
+    };
+    let why = "its certificate is from an authority that is not trusted here; where that is your own, name its certificate as `ca_file`";
+    let (traces, api) = asks("");
+    let address = format!("https://localhost:{port}/***/v1/traces does not answer: {why}");
+    assert!(traces.contains(&address), "{traces}");
+    assert!(api.contains(&format!("https://localhost:{port}/openapi.json")) && api.contains(why), "{api}");
+    let authority = place.path("a.crt");
+    let (traces, api) = asks(&format!("[network]\nca_file = \"{}\"\n", authority.display()));
+    assert!(traces.contains(&format!("https://localhost:{port}/***/v1/traces answers 4")), "{traces}");
+    assert!(!api.contains("certificate"), "{api}");
     server.stop();
 }
 

@@ -273,7 +273,8 @@ fn a_receiver_that_is_not_there_hinders_nothing() {
     let ran = place.run(&["chat", "read the file \"a.txt\""]);
     assert!(ran.code == Some(0) && ran.stdout.contains("hello file"), "{ran:?}");
     let told: Vec<_> = ran.stderr.lines().filter(|line| line.contains("traces cannot be sent")).collect();
-    assert!(told.len() == 1 && told[0].contains(" WARN "), "{ran:?}");
+    let why = format!("http://{}/v1/traces does not answer: Connection refused", gone.address());
+    assert!(told.len() == 1 && told[0].contains(" WARN ") && told[0].contains(&why), "{ran:?}");
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn every_entry_is_read_as_it_was_written() {
 
 #[test]
 fn the_stored_form_names_its_kind_outside() {
-    let claim = Entry::Control(Control::Claimed(Claim { driver: DriverId("d".to_owned()), epoch: 2 }));
+    let claim = Entry::Control(Control::Claimed(Claim { driver: DriverId("d".to_owned()), epoch: 2, folder: None }));
     assert_eq!(claim.encode().as_deref(), Ok(r#"{"control":{"claimed":{"driver":"d","epoch":2}}}"#));
     assert_eq!(started(call_id(3, 1), true).encode().as_deref(), Ok(r#"{"started":{"call":"call_3_1","replayable":true}}"#));
     assert_eq!(Entry::Control(Control::Suspended).encode().as_deref(), Ok(r#"{"control":"suspended"}"#));

@@ -176,7 +176,7 @@ fn a_retry_may_bring_other_settings() {
 
 #[test]
 fn a_claim_holds_until_the_turn_parks_or_ends() {
-    let first = Claim { driver: DriverId("driver 1".to_owned()), epoch: 1 };
+    let first = Claim { driver: DriverId("driver 1".to_owned()), epoch: 1, folder: None };
     let id = call_id(3, 0);
     let told = Told::new(settings());
     assert_eq!((told.turn().holder(), told.turn().is_held_by(&first)), (Some(&first), true));

@@ -69,7 +69,7 @@ pub(crate) fn decision(call: CallId, verdict: Verdict) -> Decision {
 }
 
 pub(crate) fn claimed(epoch: u64) -> Entry {
-    Entry::Control(Control::Claimed(Claim { driver: DriverId(format!("driver {epoch}")), epoch }))
+    Entry::Control(Control::Claimed(Claim { driver: DriverId(format!("driver {epoch}")), epoch, folder: None }))
 }
 
 pub(crate) fn resumed(count: u32) -> Entry {

@@ -61,7 +61,7 @@ pub(crate) fn live(world: &mut World) {
 
 /// The entries with which a driver takes a turn.
 pub(crate) fn claim_entries(driver: String, journal: &Journal, turn: &Turn) -> (Claim, Vec<Entry>) {
-    let claim = Claim { driver: DriverId(driver), epoch: journal.next_epoch() };
+    let claim = Claim { driver: DriverId(driver), epoch: journal.next_epoch(), folder: None };
     let mut entries = vec![Entry::Control(Control::Claimed(claim.clone()))];
     if turn.holder().is_some() && !turn.is_parked() {
         entries.push(Entry::Control(Control::Resumed { count: turn.next_resumption() }));

@@ -76,14 +76,12 @@ pub(super) struct Asker {
 
 #[async_trait]
 impl Asks for Asker {
-    async fn ask(&self, ask: Elicitation) -> Reply {
+    async fn ask(&self, ask: Elicitation) -> Option<Reply> {
         let _held = self.standstill.hold();
         let (reply, answer) = oneshot::channel();
         let question = Question { call: self.call, source: self.source.clone(), ask, reply };
-        if self.questions.send(Box::new(Word::Asks(question))).await.is_err() {
-            return Reply::of(AnswerAction::Cancel);
-        }
-        answer.await.unwrap_or(Reply::of(AnswerAction::Cancel))
+        self.questions.send(Box::new(Word::Asks(question))).await.ok()?;
+        answer.await.ok()
     }
 
     fn whose(&self) -> Option<&str> {
@@ -186,12 +184,17 @@ impl Asked {
         entries
     }
 
-    /// Hands on the answers that are stored. What is closed is answered too, so that nobody waits for ever.
-    pub(super) fn deliver(&mut self, turn: Option<&Turn>) {
+    /// Lets go of those who wait for a task to be stored.
+    pub(super) fn release(&mut self) {
         for (_, stored) in std::mem::take(&mut self.accepted) {
             // Whoever waits for it may be gone.
             let _ = stored.send(());
         }
+    }
+
+    /// Hands on the answers that are stored. What a stop closed is answered too, so that nobody waits for ever.
+    pub(super) fn deliver(&mut self, turn: Option<&Turn>) {
+        self.release();
         let is_closed = turn.is_none_or(|turn| turn.ended().is_some() || turn.is_cancelling());
         let (open, done): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open)
             .into_iter()

@@ -38,7 +38,8 @@ impl Driver {
         }
         // Results that come now are stored where that can still be done: a known result must not become an unknown one. A
         // call that gave none stays without: nobody stopped it, so the next driver decides what becomes of it.
-        self.asked.deliver(None);
+        // Its questions stay open until then: nobody answered them, so nothing is told that a tool could act on.
+        self.asked.release();
         let mut calls = std::mem::take(&mut self.calls);
         let mut rests = VecDeque::from(std::mem::take(&mut self.rested));
         while let Some(rest) = or_next(rests.pop_front(), &mut calls).await {

@@ -36,7 +36,7 @@ use decision::decided_and_remembered;
 pub use decision::{About, Decided};
 use message::Kept;
 pub(super) use message::kept_summary;
-pub use message::{KnownAs, NewMessage, OnWaiting, Sent, SentState};
+pub use message::{Beneath, KnownAs, NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
 pub(super) use results::result;

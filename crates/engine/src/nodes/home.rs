@@ -60,7 +60,7 @@ mod tests {
         let to = |home: Option<&str>, let_go: Option<&str>| {
             let offer = Offer {
                 conversation: "c".parse().unwrap(),
-                let_go: let_go.map(|name| Claim { driver: driver(name), epoch: 1 }),
+                let_go: let_go.map(|name| Claim { driver: driver(name), epoch: 1, folder: None }),
                 home: home.map(driver),
             };
             offer.elsewhere(&driver("own")).cloned()

@@ -20,7 +20,7 @@ impl Told {
     }
 
     fn claim(&mut self, driver: &str) {
-        let claim = Claim { driver: DriverId(driver.to_owned()), epoch: self.0.next_epoch() };
+        let claim = Claim { driver: DriverId(driver.to_owned()), epoch: self.0.next_epoch(), folder: None };
         self.push(Entry::Control(Control::Claimed(claim)));
     }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use turnwright_core::{AnswerAction, ApproveMode, Declared, Elicitation, ElicitationId, TurnId, TurnStatus, Wants};
+use turnwright_core::{
+    AnswerAction, ApproveMode, Declared, Elicitation, ElicitationId, ToolErrorKind, TurnId, TurnStatus, Wants,
+};
 use turnwright_engine::{
-    Answers, CallLimits, Completed, Engine, EngineError, Event, NewConversation, NewMessage, OnWaiting, Reply, ToolOutput,
-    ToolReply, TurnState, WatchFrom,
+    Answers, CallLimits, Completed, Engine, EngineError, Event, NewConversation, NewMessage, OnWaiting, Reply, ToolError,
+    ToolOutput, ToolReply, TurnState, WatchFrom,
 };
 use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -28,7 +30,9 @@ fn said(reply: &Reply) -> String {
 /// Asks while its connection is held.
 fn holding() -> ScriptedTool {
     ScriptedTool::new("hold", |_, context| async move {
-        let reply = context.asks.ask(form()).await;
+        let Some(reply) = context.asks.ask(form()).await else {
+            return Err(ToolError::new(ToolErrorKind::ExecutionFailed, "it acts on that"));
+        };
         Ok(ToolOutput::text(said(&reply)))
     })
 }
@@ -179,7 +183,7 @@ async fn the_limits_of_a_call_stand_still_while_people_are_asked() {
         let ask = async |nap| {
             tokio::time::sleep(Duration::from_secs(nap)).await;
             let _held = context.standstill.hold();
-            context.asks.ask(form()).await
+            context.asks.ask(form()).await.unwrap()
         };
         let (first, second) = (ask(10).await, ask(9).await);
         tokio::time::sleep(Duration::from_secs(15)).await;
@@ -225,7 +229,7 @@ async fn an_address_whose_source_says_that_it_is_done_needs_no_answer_any_more()
         let ask = over_connection.clone();
         async move {
             let _held = context.standstill.hold();
-            Ok(ToolOutput::text(said(&context.asks.ask(ask).await)))
+            Ok(ToolOutput::text(said(&context.asks.ask(ask).await.unwrap())))
         }
     });
     let park = ScriptedTool::asking("park", move |_, context| {
@@ -371,6 +375,27 @@ async fn a_question_over_a_connection_is_closed_when_its_process_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_that_ends_answers_no_question_for_those_who_were_asked() {
+    let disk = MemoryStore::default();
+    let (begins, goes_on) = (provider(&["hold"]), ScriptedProvider::new([Answer::whole([text("Done.")])]));
+    let first = engine(Arc::new(disk.another_process()), begins, Arc::new(source()), Setup::default());
+    let sent = first.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    let question = asked(&first).await;
+    assert!(!first.drain(Duration::from_secs(1)).await);
+    first.shutdown().await;
+    let second = engine(disk, goes_on, Arc::new(source()), Setup::default());
+    // Neither an answer nor what the tool would have made of one.
+    let left = second.journal(&id()).await.unwrap();
+    assert_eq!(kinds(&left).last(), Some(&"elicited"));
+    assert!(left.turn().unwrap().answer(question).is_none());
+    second.resume(&id()).await.unwrap();
+    assert_eq!(second.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    let expected =
+        "call_4_0 Error(Interrupted) This was interrupted: it may or may not have happened. Check before you repeat it.";
+    assert_eq!(results(&second.journal(&id()).await.unwrap()), [expected]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_process_answers_while_the_call_holds_its_connection() {
     let disk = MemoryStore::default();
     let first = engine(Arc::new(disk.another_process()), provider(&["hold"]), Arc::new(source()), Setup::default());
@@ -390,7 +415,7 @@ async fn who_gives_its_question_up_closes_it() {
         let goes_on = goes_on.clone();
         async move {
             tokio::select! {
-                reply = context.asks.ask(form()) => return Ok(ToolOutput::text(said(&reply))),
+                reply = context.asks.ask(form()) => return Ok(ToolOutput::text(said(&reply.unwrap()))),
                 permit = goes_on.acquire() => permit.unwrap().forget(),
             }
             goes_on.acquire().await.unwrap().forget();

@@ -52,7 +52,7 @@ fn said(reply: &Reply) -> String {
 fn holding() -> ScriptedTool {
     ScriptedTool::new("hold", |_, context| async move {
         let _held = context.standstill.hold();
-        Ok(ToolOutput::text(said(&context.asks.ask(sampling()).await)))
+        Ok(ToolOutput::text(said(&context.asks.ask(sampling()).await.unwrap())))
     })
 }
 

@@ -236,6 +236,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.server(&mut problems, &mut warnings);
     meaning.apps(&mut problems);
     meaning.notify(&mut problems);
+    meaning.telemetry(&mut problems);
     meaning.nats(&mut problems);
     meaning.command(&mut problems);
     meaning.web(&mut problems);

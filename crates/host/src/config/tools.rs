@@ -1,6 +1,6 @@
 //! `[tools.…]`: the built-in tools.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use indexmap::IndexMap;
@@ -43,6 +43,14 @@ impl Tools {
     pub fn max_concurrent_calls(&self) -> usize {
         let given = self.max_concurrent_calls.and_then(|most| usize::try_from(most).ok());
         given.unwrap_or(Self::MAX_CONCURRENT_CALLS)
+    }
+
+    /// The folder of the process, where files or commands are those of it, as where nothing names another.
+    pub(crate) fn folder_of(&self, process: &Path) -> Option<String> {
+        let is_it = |roots: &[PathBuf]| roots.iter().all(|root| root == process);
+        let is_used =
+            (self.filesystem.enabled && is_it(&self.filesystem.roots)) || (self.command.enabled && is_it(&self.command.roots));
+        is_used.then(|| process.display().to_string())
     }
 }
 

@@ -8,7 +8,7 @@ use turnwright_core::UserId;
 use turnwright_engine::Document;
 
 use super::sealed;
-use crate::config::{MASK, without_secrets_and_keys};
+use crate::config::{MASK, argument_without_secrets, without_secrets_and_keys};
 
 /// The kind of its documents; the key is the server's name.
 pub(crate) const KIND: &str = "mcp_server";
@@ -123,12 +123,23 @@ pub(crate) fn shown(config: &Map<String, Value>) -> Map<String, Value> {
                 Value::Object(oauth.iter().map(|(key, value)| (key.clone(), secret(key, value))).collect())
             }
             (_, Value::String(written)) => text(written),
-            ("args", Value::Array(args)) => args.iter().map(|arg| arg.as_str().map_or_else(|| arg.clone(), text)).collect(),
+            ("args", Value::Array(args)) => arguments(args),
             (_, value) => value.clone(),
         };
         (key.clone(), value)
     };
     config.iter().map(show).collect()
+}
+
+/// Arguments as people are shown them: what follows a name of a secret is one, as where a server is named by its command line.
+fn arguments(args: &[Value]) -> Value {
+    let before = std::iter::once("").chain(args.iter().map(|arg| arg.as_str().unwrap_or_default()));
+    let shown = args.iter().zip(before).map(|(arg, before)| match arg.as_str() {
+        Some(written) if is_written_out(arg) => argument_without_secrets(before, written).into(),
+        Some(reference) => without_secrets_and_keys(reference).into(),
+        None => arg.clone(),
+    });
+    shown.collect()
 }
 
 /// What stands in the variables, headers and addresses as it is, and not as a reference: the paths of those values.
@@ -217,6 +228,24 @@ mod tests {
         assert_eq!(changed(&config, &told), config);
         let other = map(json!({"url": "http://host/other"}));
         assert_eq!(changed(&config, &other).get("url"), other.get("url"));
+    }
+
+    #[test]
+    fn arguments_that_are_secrets_by_their_name_are_shown_as_references_or_not_at_all() {
+        let args = |args: &[&str]| map(json!({"command": "server", "args": args}));
+        let config = args(&[
+            "--key=sk-1234567890",
+            "--token",
+            "word-of-passing",
+            "--key=${KEY}",
+            "--token",
+            "${TOKEN}",
+            "--port=8080",
+            "x",
+        ]);
+        let told = args(&["--key=***", "--token", "***", "--key=${KEY}", "--token", "${TOKEN}", "--port=8080", "x"]);
+        assert_eq!(shown(&config), told);
+        assert_eq!(changed(&config, &told), config);
     }
 
     #[test]

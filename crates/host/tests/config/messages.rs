@@ -548,6 +548,12 @@ fn what_is_sent_to_a_provider_must_be_sendable() {
             "turnwright.toml:4: `providers.p.headers.X-Key` holds a line break or another control character; it must be one line of text",
         ],
     );
+    says(
+        "[telemetry]\notlp_headers = { x-key = \"SEC\\nRET\" }",
+        &[
+            "turnwright.toml:2: `telemetry.otlp_headers.x-key` holds a line break or another control character; it must be one line of text",
+        ],
+    );
     let anthropic = |url: &str| format!("[providers.anthropic]\nbase_url = \"{url}\"");
     for url in ["https://h/api", "https://h/v1", "http://[::1]:8080/x@y", "http://[::1]", "http://h:1?a=b@c"] {
         let loaded = load_text(&anthropic(url));

@@ -5,7 +5,6 @@ use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{AnswerAction, Elicitation, Form, Wants};
-use turnwright_engine::Reply;
 
 use crate::transport::{Wire, call_of};
 
@@ -22,10 +21,15 @@ pub(super) async fn answer(wire: &Wire, params: Option<Value>, cancelled: &Cance
     let door = wire.door_of(call.as_ref()).map_err(|why| ErrorData::invalid_request(why, None))?;
     let _held = door.standstill.hold();
     let reply = tokio::select! {
-        reply = door.asks.ask(asked) => reply,
-        () = cancelled.cancelled() => Reply::of(AnswerAction::Cancel),
+        reply = door.asks.ask(asked) => reply.ok_or_else(unasked)?,
+        () = cancelled.cancelled() => return Err(unasked()),
     };
     Ok(result(reply.action, reply.content.map(Value::Object)))
+}
+
+/// What a server is told whose question has no answer and gets none: people said nothing, not even that they will not.
+pub(super) fn unasked() -> ErrorData {
+    ErrorData::internal_error("nobody answers any more: the call that asked is over", None)
 }
 
 /// The protocol's answer to a question.

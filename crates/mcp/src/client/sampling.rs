@@ -9,8 +9,8 @@ use turnwright_core::{
     AnswerAction, Elicitation, FinishReason, Sampled, Sampling, SamplingBudget, SamplingMessage, SamplingOutcome, SamplingRole,
     Wants,
 };
-use turnwright_engine::Reply;
 
+use super::elicitation::unasked;
 use crate::output;
 use crate::transport::{Wire, call_of};
 
@@ -35,8 +35,8 @@ pub(super) async fn answer(
     let door = wire.door_of(call.as_ref()).map_err(|why| ErrorData::invalid_request(why, None))?;
     let _held = door.standstill.hold();
     let reply = tokio::select! {
-        reply = door.asks.ask(asked.clone()) => reply,
-        () = cancelled.cancelled() => Reply::of(AnswerAction::Cancel),
+        reply = door.asks.ask(asked.clone()) => reply.ok_or_else(unasked)?,
+        () = cancelled.cancelled() => return Err(unasked()),
     };
     let Wants::Sampling { request } = &asked.wants else { return Err(ErrorData::internal_error("no sampling", None)) };
     match (reply.action, reply.sampled) {

@@ -9,7 +9,7 @@ use turnwright_core::{
     ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, Seq, ToolDefinition, TurnId, is_blank,
 };
 use turnwright_engine::{
-    Answers, ClientResult, ConversationChange, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting,
+    Answers, Beneath, ClientResult, ConversationChange, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting,
     SettingsOverlay, StoreError, WholeJournal,
 };
 use turnwright_host::import;
@@ -407,6 +407,7 @@ pub(super) async fn say(
         create,
         conversation: of_conversation(ask),
         replaces: None,
+        beneath: Beneath::Conversation,
         idempotency: ask.idempotency.clone(),
         known_as: None,
         denies_questions: false,

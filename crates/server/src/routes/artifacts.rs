@@ -23,7 +23,7 @@ use crate::byte_range::Wanted;
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State};
 use crate::file_type::{self, Seems, TextCheck};
-use crate::openapi::{BodyRefused, Conflicting, FileBytes, NotThere, Refused, RepeatableHeader};
+use crate::openapi::{BodyRefused, Conflicting, FileBytes, IfNoneMatch, NotThere, RangeHeaders, Refused, RepeatableHeader};
 use crate::pace::{TooSlow, paced};
 use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
@@ -302,7 +302,7 @@ pub(super) struct Named {
     path = "/artifacts/{id}",
     operation_id = "getArtifact",
     tag = "conversations",
-    params(Named),
+    params(Named, RangeHeaders, IfNoneMatch),
     responses((status = 200, description = "They, with their own type.", content((FileBytes = "*/*"))), (status = 206, description = "The part that `Range` asks for.", content((FileBytes = "*/*"))), (status = 304, description = "The client has them."), (status = 416, description = "There is no such part; `Content-Range` says how many bytes there are."), Refused, NotThere)
 )]
 pub(super) async fn show(State(state): State, Params(named): Params<Named>, headers: HeaderMap) -> Result<Response, ApiError> {

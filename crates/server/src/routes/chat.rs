@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use turnwright_api as api;
-use turnwright_engine::{Answers, EngineError, KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
+use turnwright_engine::{Answers, Beneath, EngineError, KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 
 use super::idempotency::repeatable;
 use super::json;
@@ -48,6 +48,7 @@ pub(super) async fn chat(
         create: true,
         conversation: SettingsOverlay::default(),
         replaces: None,
+        beneath: Beneath::Conversation,
         idempotency: repeatable(&whole, &format!("{id}/chat"))?,
         known_as: None,
         denies_questions: is_streamed && cannot_ask(version),
@@ -91,6 +92,7 @@ pub(super) async fn store(State(state): State, InConversation(id): InConversatio
         create: false,
         conversation: SettingsOverlay::default(),
         replaces: None,
+        beneath: Beneath::Conversation,
         idempotency: repeatable(&whole, &format!("{id}/messages"))?,
         known_as: None,
         denies_questions: false,

@@ -13,7 +13,9 @@ use turnwright_core::{
     ApprovalId, ApproveMode, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId,
     QuestionReason, Seq, StoredEntry, TurnId, TurnStatus, Verdict, is_blank,
 };
-use turnwright_engine::{Answers, Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay, Stale, WaitingCall};
+use turnwright_engine::{
+    Answers, Beneath, Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay, Stale, WaitingCall,
+};
 
 use super::chat::{begin_of, cannot_ask, on_waiting};
 use super::idempotency::{asked, repeatable};
@@ -25,7 +27,9 @@ use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::named::{Named, says};
 use crate::open_stream::OpenStream;
 use crate::openai::responses::object::turn_of;
-use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
+use crate::openapi::{
+    BodyRefused, Conflicting, ConversationPath, LastEventHeader, Limited, NotAnswered, NotThere, Refused, RepeatableHeader,
+};
 use crate::repeat::once_in;
 use crate::settings;
 use crate::state::ServerState;
@@ -157,6 +161,7 @@ async fn say(
         create: true,
         conversation: SettingsOverlay::default(),
         replaces,
+        beneath: Beneath::Conversation,
         idempotency: key.cloned(),
         known_as: named.map(|named| named.known()),
         denies_questions: cannot_ask(version),
@@ -316,11 +321,11 @@ async fn regenerate(
         overlay.approve = journal.turn().and_then(|turn| retried_with(turn.settings().approve, version));
         return Ok(state.engine().retry_once(conversation, overlay, key).await?.turn_id);
     };
-    overlay.model.get_or_insert_with(|| said.settings.model.clone());
     let message = NewMessage {
         content: said.content.clone(),
         overlay,
         replaces: Some(asked),
+        beneath: Beneath::Replaced,
         idempotency: key,
         // The page calls it what it called the one before.
         known_as: last.filter(|_| by_its_own == Some(asked)).map(|last| last.known()),
@@ -344,7 +349,7 @@ async fn regenerate(
     path = "/api/chat/{id}/stream",
     operation_id = "resumeUiChat",
     tag = "pages",
-    params(ConversationPath, UiQuery, MessagePosition),
+    params(ConversationPath, UiQuery, MessagePosition, LastEventHeader),
     responses((status = 200, description = "An AI SDK UI message stream; the id of each chunk is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open, nothing follows on the position, or there is no such conversation."), Refused, NotThere, Limited)
 )]
 pub(super) async fn resume(

@@ -58,6 +58,16 @@ struct ActivityQuery {
     tool_activity: Option<String>,
 }
 
+/// The same in the head of the request.
+#[derive(Debug, utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes what `tool_activity` reads")]
+struct ActivityHeader {
+    /// `hidden`, `reasoning`, `content` or `details`: how tool activity is shown.
+    #[param(rename = "X-Turnwright-Tool-Activity", pattern = "^(hidden|reasoning|content|details)$")]
+    tool_activity: Option<String>,
+}
+
 /// The header that says how tool activity is shown.
 const ACTIVITY_HEADER: &str = "x-turnwright-tool-activity";
 

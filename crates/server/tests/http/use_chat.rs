@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use turnwright_core::{Control, Entry, Journal, ProviderFailure, ProviderFailureKind, TurnStatus, Verdict};
+use turnwright_core::{ApproveMode, Control, Entry, Journal, ProviderFailure, ProviderFailureKind, TurnStatus, Verdict};
 use turnwright_engine::TurnState;
 use turnwright_testkit::Fuse;
 
@@ -466,4 +466,35 @@ async fn a_page_whose_stream_broke_is_told_what_it_came_to_by_regenerate_and_ano
         }
     }
     assert!(broken >= 4, "{broken}");
+}
+
+#[tokio::test]
+async fn another_answer_is_asked_for_with_the_settings_of_its_question() {
+    let server = server(["One", "Two", "Three"].map(|word| Answer::whole([text(word)])));
+    let settings = json!({
+        "temperature": 0.3, "max_output_tokens": 77, "max_steps": 3, "reasoning_effort": "low", "approve": "none", "tool_choice": "none",
+        "output": {"name": "o", "schema": {"type": "object"}}, "system_prompt": "Be brief.", "tools": ["lab__*"],
+    });
+    server.post("/api/v1/conversations", json!({"id": "c1", "settings": {"temperature": 1.5, "approve": "ask"}})).await;
+    let said = server.post("/api/v1/conversations/c1/chat", json!({"content": "q", "settings": settings})).await;
+    assert_eq!(said.status, StatusCode::OK, "{}", said.body);
+    let newest = async || {
+        let journal = server.engine.journal(&"c1".parse().unwrap()).await.unwrap();
+        let said = journal.entries().iter().rev().find_map(|stored| match &*stored.entry {
+            Entry::User(said) => Some((stored.seq, said.settings.clone())),
+            _ => None,
+        });
+        said.unwrap()
+    };
+    let (mut at, first) = newest().await;
+    assert_eq!((first.temperature, first.max_steps, first.approve), (Some(0.3), 3, ApproveMode::None));
+    let messages = json!([{"id": "x", "role": "user", "parts": [{"type": "text", "text": "q"}]}]);
+    for _ in 0..2 {
+        let again = json!({"id": "c1", "trigger": "regenerate-message", "messages": messages});
+        assert_eq!(server.post("/api/chat?ui=7", again).await.status, StatusCode::OK);
+        let (place, settings) = newest().await;
+        assert!(place > at);
+        assert_eq!(settings, first);
+        at = place;
+    }
 }

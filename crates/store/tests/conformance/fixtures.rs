@@ -176,7 +176,7 @@ fn controls() -> Vec<Entry> {
     let settings = Box::new(TurnSettings::new("a/b".parse().unwrap()));
     let stopped = TurnStatus::stopped(StopReason::Refused);
     let controls = vec![
-        Control::Claimed(Claim { driver: DriverId("d".to_owned()), epoch: u64::MAX }),
+        Control::Claimed(Claim { driver: DriverId("d".to_owned()), epoch: u64::MAX, folder: None }),
         Control::Resumed { count: 1 },
         Control::Offered { definitions: vec![Arc::new(definition)] },
         Control::CancelRequested { turn },

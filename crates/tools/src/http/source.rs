@@ -81,8 +81,8 @@ impl HttpSource {
     /// The source of an API; nothing is read yet.
     pub fn new(api: HttpApi) -> Self {
         let secrets = Secrets::new(api.auth.as_ref(), &api.headers);
-        let reach = Reach::new(Allow::nothing(), Arc::clone(&api.lookup), Arc::clone(&api.make_foreign_client), api.way);
-        let sender = Sender { named: Named::new(Arc::clone(&api.make_client)), reach, user_agent: api.user_agent.clone() };
+        let reach = Reach::new(Allow::nothing(), Arc::clone(&api.lookup), api.foreign_clients.clone(), api.way);
+        let sender = Sender { named: Named::new(api.clients.clone()), reach, user_agent: api.user_agent.clone() };
         let (offered, news, stopped) = (Mutex::default(), watch::Sender::new(0), CancellationToken::new());
         let inner = Inner { api, secrets, sender, offered, news, stopped };
         Self { inner: Arc::new(inner), described: OnceCell::new(), running: TaskTracker::new() }
@@ -124,7 +124,8 @@ impl Inner {
             Ok(offered) => (offered, Ok(())),
             Err(unread) => {
                 let (name, reason) = (&self.api.name, &unread.reason);
-                tracing::warn!(source = name, reason, "an HTTP API cannot be offered");
+                let description = &self.api.description;
+                tracing::warn!(source = name, %description, reason, "an HTTP API cannot be offered");
                 let reason = format!("the description {} cannot be used: {reason}", self.api.description);
                 (Offered { failing: Some(reason), ..Offered::default() }, Err(unread))
             }
@@ -237,14 +238,22 @@ fn tool(operation: &Operation) -> SourceTool {
     }
 }
 
+/// Where an API was asked, behind the word for it.
+fn place(at: Option<&str>) -> String {
+    at.map(|at| format!(" at {at}")).unwrap_or_default()
+}
+
 /// No answer, in words for a model.
 fn told(operation: &Operation, failure: Failure, secrets: &Secrets) -> ToolError {
     let text = match &failure {
         Failure::Timeout { limit } => format!("The API did not answer within {} s.{}", limit.as_secs_f32(), again(operation)),
-        Failure::Network { reason, is_sent: true } => format!("The API gave no answer: {reason}.{}", again(operation)),
-        Failure::Network { reason, is_sent: false } => {
-            format!("The API cannot be reached: {reason}. Nothing was sent. Try once more later, or tell the person.")
+        Failure::Network { reason, at, is_sent: true } => {
+            format!("The API{} gave no answer: {reason}.{}", place(at.as_deref()), again(operation))
         }
+        Failure::Network { reason, at, is_sent: false } => format!(
+            "The API{} cannot be reached: {reason}. Nothing was sent. Try once more later, or tell the person.",
+            place(at.as_deref())
+        ),
         Failure::Redirects { limit } => format!("The API leads on more than {limit} times. Tell the person."),
         Failure::Refused(refusal) => {
             format!("The API is at an address that is not reached: {refusal}. The person can name it as its `base_url`.")

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode};
 
+use super::clients::Clients;
 use super::reach::Failure;
 use super::target::Target;
 
@@ -31,10 +32,15 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Reads the body as far as the limit goes.
-    pub(super) async fn read(from: Target, mut response: Response, max_bytes: usize) -> Result<Self, Failure> {
+    pub(super) async fn read(
+        from: Target,
+        mut response: Response,
+        max_bytes: usize,
+        clients: &Clients,
+    ) -> Result<Self, Failure> {
         let (status, headers) = (response.status(), response.headers().clone());
         let (mut body, mut is_cut) = (Vec::new(), false);
-        while let Some(part) = response.chunk().await.map_err(|error| Failure::of(&error))? {
+        while let Some(part) = response.chunk().await.map_err(|error| Failure::of(&error, clients))? {
             let room = max_bytes - body.len();
             body.extend(part.iter().take(room));
             if part.len() > room {

@@ -6,19 +6,20 @@ use reqwest::{Client, RequestBuilder, redirect};
 use tokio::sync::OnceCell;
 
 use super::answer::{Answer, AnswerLimits};
-use super::reach::{Failure, MakeClient, built, within};
+use super::clients::Clients;
+use super::reach::{Failure, built, within};
 use super::target::Target;
 
 /// Reaches the services that an operator wrote into the configuration, wherever they are. Redirects are not followed: they
 /// would lead to where nobody wanted to go.
 pub(crate) struct Named {
-    make: MakeClient,
+    clients: Clients,
     client: OnceCell<Client>,
 }
 
 impl Named {
-    pub(crate) fn new(make: MakeClient) -> Self {
-        Self { make, client: OnceCell::new() }
+    pub(crate) fn new(clients: Clients) -> Self {
+        Self { clients, client: OnceCell::new() }
     }
 
     /// Sends one request; a redirect is an answer like others.
@@ -29,9 +30,10 @@ impl Named {
         request: impl FnOnce(&Client, &Target) -> RequestBuilder,
     ) -> Result<Answer, Failure> {
         let asking = async {
-            let client = self.client.get_or_try_init(|| built((self.make)().redirect(redirect::Policy::none()))).await?;
-            let response = request(client, target).send().await.map_err(|error| Failure::of(&error))?;
-            Answer::read(target.clone(), response, limits.max_bytes).await
+            let make = || built(self.clients.begin().redirect(redirect::Policy::none()), &self.clients);
+            let client = self.client.get_or_try_init(make).await?;
+            let response = request(client, target).send().await.map_err(|error| Failure::of(&error, &self.clients))?;
+            Answer::read(target.clone(), response, limits.max_bytes, &self.clients).await
         };
         within(limits.total, asking).await
     }

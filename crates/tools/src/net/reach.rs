@@ -13,6 +13,7 @@ use turnwright_engine::source::ToolError;
 
 use super::allow::Allow;
 use super::answer::{Answer, AnswerLimits};
+use super::clients::Clients;
 use super::lookup::{Guarded, Lookup};
 use super::refusal::Refusal;
 use super::target::{Target, is_local_name};
@@ -22,21 +23,13 @@ const MAX_CLIENTS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 /// How long a connection may take to stand.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// Begins a client: where certificates, proxies and the like are said.
-pub type MakeClient = Arc<dyn Fn() -> ClientBuilder + Send + Sync>;
-
-/// The client of a system without a proxy and without certificates of its own.
-pub fn default_client() -> MakeClient {
-    Arc::new(|| Client::builder().no_proxy())
-}
-
 /// Connects to public addresses, and to those that the operator allows.
 pub(crate) struct Reach {
     allow: Allow,
     lookup: Arc<dyn Lookup>,
-    make: MakeClient,
+    clients: Clients,
     /// By port: what a name may lead to depends on it.
-    clients: Mutex<LruCache<u16, Client>>,
+    made: Mutex<LruCache<u16, Client>>,
     way: Way,
 }
 
@@ -67,8 +60,8 @@ impl Reach {
     /// The most redirects that are followed.
     pub(crate) const MAX_REDIRECTS: usize = 8;
 
-    pub(crate) fn new(allow: Allow, lookup: Arc<dyn Lookup>, make: MakeClient, way: Way) -> Self {
-        Self { allow, lookup, make, way, clients: Mutex::new(LruCache::new(MAX_CLIENTS)) }
+    pub(crate) fn new(allow: Allow, lookup: Arc<dyn Lookup>, clients: Clients, way: Way) -> Self {
+        Self { allow, lookup, clients, way, made: Mutex::new(LruCache::new(MAX_CLIENTS)) }
     }
 
     /// What may be reached besides the public internet.
@@ -112,12 +105,12 @@ impl Reach {
         request: impl FnOnce(&Client, &Target) -> RequestBuilder,
     ) -> Result<Answer, Failure> {
         let client = self.client(target).await?;
-        let response = request(&client, target).send().await.map_err(|error| Failure::of(&error))?;
+        let response = request(&client, target).send().await.map_err(|error| Failure::of(&error, &self.clients))?;
         // The resolver gave nothing else to connect to; whoever changes how clients connect is told here.
         if let (Way::Direct, Some(peer)) = (self.way, response.remote_addr()) {
             self.allow.admit(peer.ip(), peer.port())?;
         }
-        Answer::read(target.clone(), response, max_bytes).await
+        Answer::read(target.clone(), response, max_bytes, &self.clients).await
     }
 
     async fn client(&self, target: &Target) -> Result<Client, Failure> {
@@ -130,16 +123,16 @@ impl Reach {
                 0
             }
         };
-        if let Some(known) = self.clients.lock().unwrap_or_else(PoisonError::into_inner).get(&port) {
+        if let Some(known) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(&port) {
             return Ok(known.clone());
         }
-        let mut builder = (self.make)().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIME);
+        let mut builder = self.clients.begin().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIME);
         if self.way == Way::Direct {
             let guarded = Guarded { lookup: Arc::clone(&self.lookup), allow: self.allow.clone(), port };
             builder = builder.no_proxy().dns_resolver(guarded);
         }
-        let made = built(builder).await?;
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).put(port, made.clone());
+        let made = built(builder, &self.clients).await?;
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).put(port, made.clone());
         Ok(made)
     }
 }
@@ -151,15 +144,15 @@ impl fmt::Debug for Reach {
 }
 
 /// A client of what was begun.
-pub(super) async fn built(builder: ClientBuilder) -> Result<Client, Failure> {
+pub(super) async fn built(builder: ClientBuilder, clients: &Clients) -> Result<Client, Failure> {
     // Reading the system's certificates blocks for milliseconds.
     let made = tokio::task::spawn_blocking(move || {
         // Another part of the process may have installed one before: either will do.
         drop(rustls::crypto::ring::default_provider().install_default());
         builder.build()
     });
-    let made = made.await.map_err(|error| Failure::Network { reason: error.to_string(), is_sent: false })?;
-    made.map_err(|error| Failure::Network { reason: told(&error), is_sent: false })
+    let made = made.await.map_err(|error| Failure::Network { reason: error.to_string(), at: None, is_sent: false })?;
+    made.map_err(|error| Failure::Network { reason: clients.reason(&error), at: None, is_sent: false })
 }
 
 /// What does not take longer than this.
@@ -179,6 +172,8 @@ pub(crate) enum Failure {
     #[error("no answer: {reason}; try once more later, or another source")]
     Network {
         reason: String,
+        /// Who was asked: scheme, host and port.
+        at: Option<String>,
         /// Whether the request may have arrived.
         is_sent: bool,
     },
@@ -186,12 +181,16 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// What an error of the client means.
-    pub(super) fn of(error: &reqwest::Error) -> Self {
+    pub(super) fn of(error: &reqwest::Error, clients: &Clients) -> Self {
         let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
         let refused = causes.into_iter().find_map(|cause| (cause as &dyn std::error::Error).downcast_ref::<Refusal>().cloned());
         match refused {
             Some(refusal) => Self::Refused(refusal),
-            None => Self::Network { reason: told(error), is_sent: !(error.is_connect() || error.is_builder()) },
+            None => Self::Network {
+                reason: clients.reason(error),
+                at: error.url().map(|url| url.origin().ascii_serialization()),
+                is_sent: !(error.is_connect() || error.is_builder()),
+            },
         }
     }
 }
@@ -211,13 +210,4 @@ impl From<Failure> for ToolError {
         };
         Self::new(kind, failure.to_string())
     }
-}
-
-/// An error of the client without the address, which may hold a secret, and without what is said twice.
-fn told(error: &reqwest::Error) -> String {
-    // The outermost text repeats the address.
-    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
-    let mut texts: Vec<String> = causes.map(ToString::to_string).collect();
-    texts.dedup();
-    if texts.is_empty() { "the request could not be made or its answer not read".to_owned() } else { texts.join(": ") }
 }

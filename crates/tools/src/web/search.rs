@@ -26,7 +26,7 @@ use turnwright_engine::source::{ToolError, ToolOutput};
 use self::found::Found;
 use crate::error::failed;
 use crate::hidden::Hidden;
-use crate::net::{Answer, AnswerLimits, MakeClient, Named, Target};
+use crate::net::{Answer, AnswerLimits, Clients, Named, Target};
 
 /// The results of a call that does not say how many.
 const USUAL_RESULTS: u32 = 5;
@@ -113,8 +113,8 @@ pub(super) struct Searcher {
 }
 
 impl Searcher {
-    pub(super) fn new(config: SearchConfig, make: MakeClient, user_agent: String, rates: Arc<dyn Rates>) -> Self {
-        Self { named: Named::new(make), rates, config, user_agent }
+    pub(super) fn new(config: SearchConfig, clients: Clients, user_agent: String, rates: Arc<dyn Rates>) -> Self {
+        Self { named: Named::new(clients), rates, config, user_agent }
     }
 
     pub(super) async fn search(self: Arc<Self>, arguments: SearchArguments) -> Result<ToolOutput, ToolError> {

@@ -86,7 +86,8 @@ async fn no_answer_is_told_apart_from_one_that_may_have_had_an_effect() {
     let source = HttpSource::new(api);
     source.settled().await;
     let (_, text) = failure(&source, "write", json!({})).await;
-    assert!(text.starts_with("The API cannot be reached: ") && text.contains("Nothing was sent."), "{text}");
+    let says = format!("The API at http://{} cannot be reached: ", gone.address());
+    assert!(text.starts_with(&says) && text.contains("Nothing was sent."), "{text}");
 }
 
 #[tokio::test]

@@ -179,7 +179,7 @@ impl Story {
 
     /// A driver takes the turn; whoever held it is gone, and what it ran with it.
     fn claim(&mut self) {
-        let claim = Claim { driver: DriverId("driver".to_owned()), epoch: self.journal.next_epoch() };
+        let claim = Claim { driver: DriverId("driver".to_owned()), epoch: self.journal.next_epoch(), folder: None };
         let turn = self.turn();
         let mut entries = vec![Entry::Control(Control::Claimed(claim))];
         if turn.holder().is_some() && !turn.is_parked() {

@@ -26,6 +26,8 @@ pub struct NewMessage {
     /// The message that it stands for: that one and all that came after it are hidden with it. [`EngineError::NotFound`] where
     /// it is no message of a person's that is shown, [`EngineError::TurnOpen`] while a turn is open.
     pub replaces: Option<MessageId>,
+    /// Which settings hold beneath the overlay in a turn that it opens.
+    pub beneath: Beneath,
     /// A key that makes a repetition harmless, and a hash of the request.
     pub idempotency: Option<(String, String)>,
     /// Another key, under which it is found too: what the page of the person calls it.
@@ -55,11 +57,22 @@ impl NewMessage {
             create: false,
             conversation: SettingsOverlay::default(),
             replaces: None,
+            beneath: Beneath::Conversation,
             idempotency: None,
             known_as: None,
             denies_questions: false,
         }
     }
+}
+
+/// The settings of a message where it chooses none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Beneath {
+    /// Those of its conversation, over the installation's.
+    #[default]
+    Conversation,
+    /// Those of the message that it replaces: it is said again.
+    Replaced,
 }
 
 /// What a message does to a parked turn.

@@ -9,7 +9,7 @@ use turnwright_core::{
 
 use super::answers::answers;
 use super::title::retitled;
-use super::{Act, Bounds, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
+use super::{Act, Beneath, Bounds, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::{Live, State};
 use crate::{EngineError, SettingsOverlay, SideRecord};
@@ -36,7 +36,10 @@ pub(super) fn say(
     let at = hidden.iter().fold(state.journal.next_seq(), |at, _| at.next());
     let settings = match state.journal.open_turn() {
         None => {
-            let mut settings = inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults());
+            let mut settings = match said_again(state, message) {
+                Some(before) => inner.settings(&message.overlay, before),
+                None => inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults()),
+            };
             if message.denies_questions && settings.approve == ApproveMode::Ask {
                 settings.approve = ApproveMode::ReadOnly;
             }
@@ -107,6 +110,24 @@ fn after_joining(
             decided.extend(declined);
             Ok((decided, SentState::Joined))
         }
+    }
+}
+
+/// The settings with which a message was said before that is said again.
+fn said_again<'a>(state: &'a State, message: &NewMessage) -> Option<&'a TurnSettings> {
+    let replaced = message.replaces.filter(|_| message.beneath == Beneath::Replaced)?;
+    match &*state.journal.entry(replaced.0)?.entry {
+        Entry::User(said) => Some(&said.settings),
+        Entry::Assistant(_)
+        | Entry::Decision(_)
+        | Entry::Question(_)
+        | Entry::Started(_)
+        | Entry::Elicited(_)
+        | Entry::TaskAccepted(_)
+        | Entry::Answered(_)
+        | Entry::Sampled(_)
+        | Entry::Result(_)
+        | Entry::Control(_) => None,
     }
 }
 

@@ -132,6 +132,16 @@ impl Meaning<'_> {
         }
     }
 
+    /// What is sent with traces has to be headers.
+    pub(crate) fn telemetry(self, problems: &mut Vec<Problem>) {
+        let headers = &self.config.telemetry.otlp_headers;
+        for (name, _) in headers.iter().filter(|(_, value)| !is_header_value(value.expose())) {
+            let keys = ["telemetry", "otlp_headers", name];
+            let text = "holds a line break or another control character; it must be one line of text";
+            problems.push(Problem::new(place_of(self.root, keys), format!("`{}` {text}", KeyPath::of(keys))));
+        }
+    }
+
     /// A server is known to NATS in one way, by a whole name.
     pub(crate) fn nats(self, problems: &mut Vec<Problem>) {
         let nats = &self.config.nats;

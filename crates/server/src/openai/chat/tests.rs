@@ -86,7 +86,7 @@ fn told(stop: Option<&Value>, middle: &[Event]) -> [String; 2] {
 
 #[test]
 fn a_message_that_is_told_anew_is_told_once() {
-    let claim = Claim { driver: DriverId("other".to_owned()), epoch: 2 };
+    let claim = Claim { driver: DriverId("other".to_owned()), epoch: 2, folder: None };
     let resumed = [Control::Claimed(claim), Control::Resumed { count: 1 }].map(Entry::Control);
     let resumed = resumed.into_iter().zip(2..).map(|(control, at)| entry(at, control)).chain([step(4)]).collect();
     for anew in [vec![Event::StepReset], vec![Event::StepReset, step(4)], vec![step(4)], resumed] {

@@ -37,7 +37,7 @@ fn text(text: &str) -> Event {
 
 /// Another process takes the turn up, in entries from this one on.
 fn resumed(first: u64) -> impl Iterator<Item = Event> {
-    let claim = Claim { driver: DriverId("other".to_owned()), epoch: 2 };
+    let claim = Claim { driver: DriverId("other".to_owned()), epoch: 2, folder: None };
     let resumed = [Entry::Control(Control::Claimed(claim)), Entry::Control(Control::Resumed { count: 1 })];
     resumed.into_iter().zip(first..).map(|(entry, at)| Event::Entry { seq: seq(at), at_ms: 0, entry: Arc::new(entry) })
 }

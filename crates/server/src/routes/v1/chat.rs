@@ -8,7 +8,7 @@ use turnwright_api::openai::{ChatCompletion, ChatCompletionRequest};
 use turnwright_core::{ModelRef, Seq, ToolDefinition};
 use turnwright_engine::{OnWaiting, SettingsOverlay, WatchFrom};
 
-use super::{ActivityQuery, Named, body, name, tool_activity};
+use super::{ActivityHeader, ActivityQuery, Named, body, name, tool_activity};
 use crate::error::ApiError;
 use crate::extract::{Search, State, Whole};
 use crate::open_stream::OpenStream;
@@ -19,8 +19,8 @@ use crate::openai::chunk::TellsUsage;
 use crate::openai::history::{self, History};
 use crate::openai::stops::Stops;
 use crate::openai::{models, settings};
-use crate::openapi::RepeatableHeader;
 use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
+use crate::openapi::{ConversationHeader, RepeatableHeader};
 use crate::routes::idempotency::asked_where_named;
 use crate::routes::json;
 use crate::sse::{self, Fold};
@@ -33,7 +33,7 @@ use crate::state::ServerState;
     path = "/chat/completions",
     operation_id = "createChatCompletion",
     tag = "openai",
-    params(ActivityQuery, RepeatableHeader),
+    params(ActivityQuery, ActivityHeader, ConversationHeader, RepeatableHeader),
     request_body = ChatCompletionRequest<'static>,
     responses((status = 200, description = "The answer: whole, or as `chat.completion.chunk` objects as it comes.", content((ChatCompletion = "application/json"), (serde_json::Value = "text/event-stream"))), OpenAiRefused, OpenAiTurnRefused)
 )]

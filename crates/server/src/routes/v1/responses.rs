@@ -23,8 +23,8 @@ use crate::openai::responses::remembered::Remembered;
 use crate::openai::responses::stored::found;
 use crate::openai::responses::{Form, ResponseFold};
 use crate::openai::track::Part;
-use crate::openapi::RepeatableHeader;
 use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
+use crate::openapi::{ConversationHeader, RepeatableHeader};
 use crate::routes::idempotency::asked_where_named;
 use crate::routes::json;
 use crate::sse::{self, Fold};
@@ -39,7 +39,7 @@ mod choices;
     path = "/responses",
     operation_id = "createResponse",
     tag = "openai",
-    params(RepeatableHeader),
+    params(ConversationHeader, RepeatableHeader),
     request_body = ResponsesRequest,
     responses((status = 200, description = "The response: whole, as it is so far where it runs in the background, or as events.", content((WireResponse = "application/json"), (serde_json::Value = "text/event-stream"))), OpenAiRefused, OpenAiTurnRefused)
 )]

@@ -275,7 +275,8 @@ fn what_was_asked_over_a_connection_is_closed_where_another_process_drives() {
         holds_connection: true,
         expires_at_ms: None,
     };
-    let claimed = entry(3, Entry::Control(Control::Claimed(Claim { driver: DriverId("next".to_owned()), epoch: 2 })));
+    let claimed =
+        entry(3, Entry::Control(Control::Claimed(Claim { driver: DriverId("next".to_owned()), epoch: 2, folder: None })));
     let events = vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), asks(0), claimed, asks(1)];
     let told = told(UiVersion::V7, Begin::Turn, [events]);
     let states = told.iter().filter_map(|chunk| serde_json::from_str::<Value>(chunk).ok()).filter_map(|chunk| {
