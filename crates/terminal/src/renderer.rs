@@ -25,6 +25,8 @@ pub struct Renderer {
     is_repeating: bool,
     blocks: BTreeMap<u32, Shown>,
     refusal: String,
+    /// Why the newest message ended, in the word of its event; empty while it has not.
+    finish_reason: &'static str,
     has_thought: bool,
     calls: HashMap<CallId, Call>,
     /// How many calls the newest message has.
@@ -51,6 +53,7 @@ impl Renderer {
             is_repeating: false,
             blocks: BTreeMap::new(),
             refusal: String::new(),
+            finish_reason: "",
             has_thought: false,
             calls: HashMap::new(),
             step_calls: 0,
@@ -80,7 +83,10 @@ impl Renderer {
             Event::TextDelta { block, offset, text } => self.text(*block, *offset, text, out),
             Event::ReasoningDelta { .. } => self.think(out),
             Event::RefusalDelta { text, .. } => self.refusal.push_str(text),
-            Event::StepFinished { .. } => self.finish_step(out),
+            Event::StepFinished { finish_reason, .. } => {
+                self.finish_reason = finish_reason;
+                self.finish_step(out);
+            }
             Event::ToolInputReady { call_id, name, arguments } => self.know(*call_id, name, arguments),
             Event::ToolApprovalDecided { call_id, arguments: Some(arguments), .. } => {
                 if let Some(call) = self.calls.get_mut(call_id) {
@@ -102,6 +108,14 @@ impl Renderer {
             }
             Event::Notice { level, text } => self.aside(&format!("{level}: {}", clean_line(&both_ends(text))), out),
             Event::ContextGathered { parts, .. } => self.sources(parts, out),
+            Event::TurnFinished { status: "completed" | "step_limit", .. } if self.finish_reason == "length" => {
+                let text = if self.has_said_nothing() {
+                    "note: the model reached its limit for one answer before it said anything"
+                } else {
+                    "note: the answer ends here: the model's limit for one answer is reached"
+                };
+                self.aside(text, out);
+            }
             Event::TurnFinished { status: "completed", .. } if self.has_said_nothing() => {
                 self.aside("note: the model ended with an empty answer", out);
             }
@@ -182,6 +196,7 @@ impl Renderer {
             self.step_calls = 0;
         }
         self.refusal.clear();
+        self.finish_reason = "";
     }
 
     /// What is told from here on begins the step again.

@@ -195,6 +195,18 @@ fn an_empty_answer_is_said_to_be_one() {
 }
 
 #[test]
+fn an_answer_that_ends_at_its_models_limit_is_said_to_be_cut() {
+    let at_limit = |seq| Event::StepFinished { message_id: message(seq), finish_reason: "length", usage: Usage::default() };
+    let cut = aside("note: the answer ends here: the model's limit for one answer is reached\n");
+    let events = [step(4), text(0, "1. stop"), at_limit(4), ended()];
+    assert_eq!(render(PIPE, &events), [answer("1. stop\n"), cut]);
+    let nothing = aside("note: the model reached its limit for one answer before it said anything\n");
+    assert_eq!(render(PIPE, &[step(4), at_limit(4), ended()]), [nothing]);
+    let went_on = [step(4), text(0, "1."), at_limit(4), step(6), text(0, "Done"), step_finished(6), ended()];
+    assert_eq!(render(PIPE, &went_on), [answer("1.\nDone\n")]);
+}
+
+#[test]
 fn arguments_that_a_model_spreads_over_lines_are_shown_on_one() {
     let id = call(4, 0);
     let events =
