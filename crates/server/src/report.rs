@@ -2,9 +2,8 @@
 
 use turnwright_api as api;
 use turnwright_core::{
-    AssistantBlock, AssistantMessage, CallId, Completion, ContextKind, ContextPart, ContextPlace, Control, ConversationId,
-    CutOffCause, Entry, Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, Turn, TurnId, TurnStatus, Usage,
-    text_of,
+    AssistantMessage, CallId, Completion, ContextKind, ContextPart, ContextPlace, Control, ConversationId, CutOffCause, Entry,
+    Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, Turn, TurnId, TurnStatus, Usage, text_of,
 };
 use turnwright_engine::{always, questions_in};
 
@@ -51,7 +50,7 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
         stop_budget: facts.ended.and_then(stop).and_then(|(reason, _)| budget_of(reason)),
         finish_reason: finish_reason.map(str::to_owned),
         finish_reason_raw,
-        text: facts.last.map(AssistantMessage::text).unwrap_or_default(),
+        text: facts.last.map(AssistantMessage::text_and_media).unwrap_or_default(),
         refusal: facts.last.and_then(AssistantMessage::refusal),
         messages: messages_of(journal, journal.turn_entries(turn)).collect(),
         usage: usage(facts.usage),
@@ -312,11 +311,11 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
         kind: api::ToolCallType::Function,
         function: api::Function { name: call.name.clone(), arguments: call.arguments.clone() },
     });
-    let has_text = message.blocks.iter().any(|block| matches!(block, AssistantBlock::Text { text, .. } if !text.is_empty()));
+    let content = Some(message.text_and_media()).filter(|text| !text.is_empty());
     messages.push(api::Message {
         id: MessageId(stored.seq).to_string(),
         role: api::Role::Assistant,
-        content: has_text.then(|| message.text()),
+        content,
         refusal: message.refusal(),
         finish_reason: Some(message.finish.reason.as_contract().to_owned()),
         timestamp: timestamp(stored.at_ms),

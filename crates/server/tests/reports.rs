@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use turnwright_api::{Message, Role, TurnReport};
 use turnwright_core::policy::Policy;
-use turnwright_core::{ApproveMode, ConversationId, Finish, FinishReason, ModelRef, StreamDelta, TurnSettings};
+use turnwright_core::{ApproveMode, ConversationId, Finish, FinishReason, ModelRef, NativeBlock, StreamDelta, TurnSettings};
 use turnwright_engine::{Engine, EngineParts, NewMessage, ToolOutput, ToolSource};
 use turnwright_server::{report, turn_report};
 use turnwright_testkit::{
@@ -105,6 +105,14 @@ async fn a_message_tells_why_its_model_stopped() {
     let report = report_of(vec![], vec![Answer::of([deltas])], 25).await;
     let reasons: Vec<_> = report.messages.iter().map(|message| message.finish_reason.as_deref()).collect();
     assert_eq!((reasons, report.refusal), (vec![None, Some("length")], None));
+}
+
+#[tokio::test]
+async fn a_picture_that_the_model_answers_with_is_told_in_words() {
+    let native = NativeBlock(r#"{"inlineData":{"mimeType":"image/png","data":"AAAA"}}"#.to_owned());
+    let report = report_of(vec![], vec![Answer::whole([text("Here:"), vec![StreamDelta::Opaque(native)]])], 25).await;
+    let told = "Here:\n[image, image/png]";
+    assert_eq!((report.messages[1].content.as_deref(), report.text.as_str()), (Some(told), told));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use turnwright_core::{CallId, ContextPart, MessageId};
+use turnwright_core::{AssistantMessage, CallId, ContextPart, Entry, MessageId};
 use turnwright_engine::Event;
 
 use crate::abridge::both_ends;
@@ -28,6 +28,8 @@ pub struct Renderer {
     /// Why the newest message ended, in the word of its event; empty while it has not.
     finish_reason: &'static str,
     has_thought: bool,
+    /// Whether the newest message has pictures or sounds.
+    has_media: bool,
     calls: HashMap<CallId, Call>,
     /// How many calls the newest message has.
     step_calls: usize,
@@ -55,6 +57,7 @@ impl Renderer {
             refusal: String::new(),
             finish_reason: "",
             has_thought: false,
+            has_media: false,
             calls: HashMap::new(),
             step_calls: 0,
             progress_lines: HashMap::new(),
@@ -140,8 +143,12 @@ impl Renderer {
                 self.aside(&format!("note: a model answered a tool{tokens}"), out);
             }
             Event::TurnSuspended { .. } | Event::TurnFinished { .. } => self.end_line(out),
-            Event::Entry { .. }
-            | Event::TurnStarted { .. }
+            Event::Entry { entry, .. } => {
+                if let Entry::Assistant(message) = &**entry {
+                    self.media(message, out);
+                }
+            }
+            Event::TurnStarted { .. }
             | Event::ToolInputStarted { .. }
             | Event::ToolInputDelta { .. }
             | Event::ToolApprovalRequested { .. }
@@ -174,7 +181,10 @@ impl Renderer {
 
     /// Whether the newest message showed nothing to read.
     fn has_said_nothing(&self) -> bool {
-        self.message.is_some() && self.refusal.is_empty() && self.blocks.values().all(|shown| shown.text.trim().is_empty())
+        self.message.is_some()
+            && !self.has_media
+            && self.refusal.is_empty()
+            && self.blocks.values().all(|shown| shown.text.trim().is_empty())
     }
 
     /// Ends the answer's last line.
@@ -193,6 +203,7 @@ impl Renderer {
         } else {
             self.blocks.clear();
             self.has_thought = false;
+            self.has_media = false;
             self.step_calls = 0;
         }
         self.refusal.clear();
@@ -247,6 +258,14 @@ impl Renderer {
         if !self.refusal.is_empty() {
             let refusal = std::mem::take(&mut self.refusal);
             self.aside(&format!("refused: {}", clean_text(&refusal)), out);
+        }
+    }
+
+    /// Says what a terminal does not show.
+    fn media(&mut self, message: &AssistantMessage, out: &mut Vec<Piece>) {
+        for media in message.media() {
+            self.has_media = true;
+            self.aside(&format!("note: the model answered with {media}, which is not shown here"), out);
         }
     }
 
