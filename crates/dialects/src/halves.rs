@@ -82,7 +82,7 @@ impl Halves {
             Next::Joined(first, data) => (Some(first), Cow::Owned(data)),
             Next::Between | Next::Other => (None, Cow::Borrowed(event.data)),
         };
-        self.go_on(first, on_event)?;
+        self.go_on(first.as_deref(), on_event)?;
         self.push(SseEvent { data: &data, ..event }, on_event)
     }
 
@@ -98,10 +98,10 @@ impl Halves {
     }
 
     /// Gives the event that ended with the half to `on_event`, as `first` where it is given; those behind it may wait anew.
-    fn go_on<E>(&mut self, first: Option<String>, on_event: &mut impl FnMut(SseEvent<'_>) -> Result<(), E>) -> Result<(), E> {
+    fn go_on<E>(&mut self, first: Option<&str>, on_event: &mut impl FnMut(SseEvent<'_>) -> Result<(), E>) -> Result<(), E> {
         let mut waiting = std::mem::take(&mut self.waiting).into_iter();
         if let Some(Waiting { name, data }) = waiting.next() {
-            on_event(SseEvent { name: &name, data: first.as_deref().unwrap_or(&data) })?;
+            on_event(SseEvent { name: &name, data: first.unwrap_or(&data) })?;
         }
         waiting.try_for_each(|Waiting { name, data }| self.push(SseEvent { name: &name, data: &data }, on_event))
     }

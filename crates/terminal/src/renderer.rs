@@ -28,8 +28,8 @@ pub struct Renderer {
     /// Why the newest message ended, in the word of its event; empty while it has not.
     finish_reason: &'static str,
     has_thought: bool,
-    /// Whether the newest message has pictures or sounds.
-    has_media: bool,
+    /// How many pictures and sounds the newest message has.
+    media: usize,
     calls: HashMap<CallId, Call>,
     /// How many calls the newest message has.
     step_calls: usize,
@@ -57,7 +57,7 @@ impl Renderer {
             refusal: String::new(),
             finish_reason: "",
             has_thought: false,
-            has_media: false,
+            media: 0,
             calls: HashMap::new(),
             step_calls: 0,
             progress_lines: HashMap::new(),
@@ -182,7 +182,7 @@ impl Renderer {
     /// Whether the newest message showed nothing to read.
     fn has_said_nothing(&self) -> bool {
         self.message.is_some()
-            && !self.has_media
+            && self.media == 0
             && self.refusal.is_empty()
             && self.blocks.values().all(|shown| shown.text.trim().is_empty())
     }
@@ -203,7 +203,7 @@ impl Renderer {
         } else {
             self.blocks.clear();
             self.has_thought = false;
-            self.has_media = false;
+            self.media = 0;
             self.step_calls = 0;
         }
         self.refusal.clear();
@@ -264,7 +264,7 @@ impl Renderer {
     /// Says what a terminal does not show.
     fn media(&mut self, message: &AssistantMessage, out: &mut Vec<Piece>) {
         for media in message.media() {
-            self.has_media = true;
+            self.media += 1;
             self.aside(&format!("note: the model answered with {media}, which is not shown here"), out);
         }
     }

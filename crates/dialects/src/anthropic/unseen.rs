@@ -57,7 +57,7 @@ impl About {
 pub(super) fn mended(body: &[u8], failure: &ProviderFailure) -> Option<Mended> {
     let about = About::of(failure)?;
     let mut body: Value = serde_json::from_slice(body).ok()?;
-    let is_named = about != About::ManyImages && named(&mut body, &failure.message, about.kind()).is_some_and(hide);
+    let is_named = about != About::ManyImages && named(&mut body, &failure.message, about.kind()).map(hide).is_some();
     if !is_named {
         let mut found = Vec::new();
         gather(body.get_mut("messages")?, about.kind(), &mut found);
@@ -66,7 +66,7 @@ pub(super) fn mended(body: &[u8], failure: &ProviderFailure) -> Option<Mended> {
         if hidden == 0 {
             return None;
         }
-        found.into_iter().take(hidden).for_each(|block| drop(hide(block)));
+        found.into_iter().take(hidden).for_each(hide);
     }
     Some(Mended { body: serde_json::to_vec(&body).ok()?, messages: 0 })
 }
@@ -110,15 +110,14 @@ fn is_of(block: &Value, kind: &str) -> bool {
     block.get("type").and_then(Value::as_str) == Some(kind)
 }
 
-/// Puts words in the place of a block, which stays the one up to which the prompt is kept; true.
-fn hide(block: &mut Value) -> bool {
+/// Puts words in the place of a block, which stays the one up to which the prompt is kept.
+fn hide(block: &mut Value) {
     let text = if is_of(block, "image") { IMAGE } else { DOCUMENT };
     let mut words = json!({"type": "text", "text": text});
     if let (Some(kept), Some(members)) = (block.get("cache_control").cloned(), words.as_object_mut()) {
         members.insert("cache_control".to_owned(), kept);
     }
     *block = words;
-    true
 }
 
 #[cfg(test)]
@@ -153,12 +152,12 @@ mod tests {
         Some(serde_json::from_slice(&mended.body).unwrap())
     }
 
-    fn with(changes: &[(&str, Value)]) -> Option<Value> {
+    fn with(changes: &[(&str, Value)]) -> Value {
         let mut body = body();
         for (place, block) in changes {
             *body.pointer_mut(place).unwrap() = block.clone();
         }
-        Some(body)
+        body
     }
 
     #[test]
@@ -169,17 +168,17 @@ mod tests {
             after(
                 "messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"
             ),
-            with(&[(own, words.clone())])
+            Some(with(&[(own, words.clone())]))
         );
         assert_eq!(
             after("messages.2.content.0.tool_result.content.1.image: Could not process image"),
-            with(&[(of_tool, words.clone())])
+            Some(with(&[(of_tool, words.clone())]))
         );
-        assert_eq!(after("Could not process image"), with(&[(own, words.clone()), (of_tool, words)]));
+        assert_eq!(after("Could not process image"), Some(with(&[(own, words.clone()), (of_tool, words)])));
         let words = json!({"type": "text", "text": DOCUMENT, "cache_control": {"type": "ephemeral"}});
         assert_eq!(
             after("messages.2.content.1.pdf.source.base64.data: The PDF specified is password protected."),
-            with(&[("/messages/2/content/1", words)])
+            Some(with(&[("/messages/2/content/1", words)]))
         );
         assert_eq!(after("max_tokens: required"), None);
     }
