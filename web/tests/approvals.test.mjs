@@ -180,3 +180,65 @@ test("after a decision the keys are at the next question", async () => {
   assert.deepEqual(await page.locator(".card .word").allInnerTexts(), ["done", "denied"]);
   assert.deepEqual(page.wrong, []);
 });
+
+test("a key that is held decides one question", async () => {
+  const page = await lookAt(place);
+  await say(page, 'both filesystem__write filesystem__write {"path":"held.txt","content":"x"}');
+  await page.getByRole("button", { name: "Allow once" }).nth(1).waitFor();
+  await question(page).focus();
+  await page.keyboard.down("y");
+  await page.waitForFunction(() => document.querySelectorAll(".approve").length === 1 && document.activeElement?.closest(".approve"));
+  // The same key, down already: the browser says that it is repeated.
+  for (let times = 0; times < 5; times += 1) await page.keyboard.down("y");
+  await page.keyboard.up("y");
+  await page.keyboard.press("d");
+  await isOver(page);
+  assert.deepEqual(await page.locator(".card .word").allInnerTexts(), ["done", "denied"]);
+});
+
+/** In a conversation in which something was said: nothing is asked about any more. */
+async function chooseAll(page) {
+  await page.locator(".said").first().waitFor();
+  const stored = page.waitForResponse((response) => response.request().method() === "PATCH");
+  const mode = page.getByLabel("What runs without asking");
+  await mode.selectOption("all");
+  await stored;
+  return mode;
+}
+
+/** Holds back the changes of a conversation's choices: lets them through or fails them once `release` is called. */
+async function holdChanges(page, end) {
+  let release;
+  const held = new Promise((resolve) => { release = resolve; });
+  await page.route("**/api/v1/conversations/*", async (route) => {
+    if (route.request().method() !== "PATCH") return route.continue();
+    await held;
+    return end === "abort" ? route.abort() : route.continue();
+  });
+  return release;
+}
+
+test("a message is answered under what was chosen before it was said", async () => {
+  const page = await lookAt(place);
+  await say(page, "hello");
+  const mode = await chooseAll(page);
+  const release = await holdChanges(page, "continue");
+  await mode.selectOption("ask");
+  await say(page, write("chosen.txt"));
+  release();
+  await question(page).waitFor();
+  assert.equal(existsSync(join(place.folder, "chosen.txt")), false);
+});
+
+test("a message is not sent under a choice that was not stored, and the old choice is shown again", async () => {
+  const page = await lookAt(place);
+  await say(page, "hello");
+  const mode = await chooseAll(page);
+  const release = await holdChanges(page, "abort");
+  await mode.selectOption("ask");
+  await say(page, write("unsent.txt"));
+  release();
+  await page.waitForFunction(() => document.querySelector('select[aria-label="What runs without asking"]')?.value === "all");
+  await page.getByText("The server cannot be reached.").first().waitFor();
+  assert.equal(existsSync(join(place.folder, "unsent.txt")), false);
+});

@@ -14,6 +14,13 @@ pub struct Message {
     pub role: Role,
     /// The text, without thinking or refusal; null where an assistant said nothing readable.
     pub content: Option<String>,
+    /// The words with which an assistant refused; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    /// Why the model stopped: `stop | tool_calls | length | content_filter | error`, where `length` is its limit for one answer
+    /// and `content_filter` also a refusal; absent for others than an assistant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
     /// When it was stored, ISO 8601 in UTC.
     pub timestamp: String,
     /// The calls that an assistant asks for; absent where there are none.

@@ -30,6 +30,9 @@ pub struct TurnReport {
     pub finish_reason_raw: Option<String>,
     /// The text of the last assistant message; empty where there is none.
     pub text: String,
+    /// The words with which that message refused; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     /// The messages of this turn, oldest first, each call's result after its call.
     pub messages: Vec<Message>,
     /// What it cost.

@@ -75,19 +75,21 @@ impl Usage {
     /// The sum of two model calls; what neither knows stays unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        fn sum<T: std::ops::Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
+        fn both<T>(a: Option<T>, b: Option<T>, plus: fn(T, T) -> T) -> Option<T> {
             match (a, b) {
-                (Some(a), Some(b)) => Some(a + b),
+                (Some(a), Some(b)) => Some(plus(a, b)),
                 (a, b) => a.or(b),
             }
         }
+        // What a provider reports may be absurd.
+        let sum = |a, b| both(a, b, u64::saturating_add);
         Self {
             input_tokens: sum(self.input_tokens, other.input_tokens),
             output_tokens: sum(self.output_tokens, other.output_tokens),
             cached_input_tokens: sum(self.cached_input_tokens, other.cached_input_tokens),
             cache_write_tokens: sum(self.cache_write_tokens, other.cache_write_tokens),
             reasoning_tokens: sum(self.reasoning_tokens, other.reasoning_tokens),
-            cost_usd: sum(self.cost_usd, other.cost_usd),
+            cost_usd: both(self.cost_usd, other.cost_usd, std::ops::Add::add),
         }
     }
 }
@@ -155,5 +157,17 @@ impl TurnStatus {
             Self::StepLimit => "step_limit",
             Self::Stopped { .. } => "stopped",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_no_model_can_have_end_at_the_largest_number() {
+        let absurd = Usage { input_tokens: Some(u64::MAX), output_tokens: Some(1), cost_usd: Some(0.5), ..Usage::default() };
+        let expected = Usage { output_tokens: Some(2), cost_usd: Some(1.0), ..absurd };
+        assert_eq!(absurd.plus(absurd), expected);
     }
 }

@@ -24,6 +24,7 @@ mod held_back;
 mod id;
 mod journal;
 mod loops;
+mod media;
 mod message;
 mod nearest;
 mod plan;
@@ -56,6 +57,7 @@ pub use held_back::{SEARCH_TOOL, search_tool};
 pub use id::{ApprovalId, CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId, UserId};
 pub use journal::{Journal, JournalError};
 pub use loops::{LoopLimits, Repetition};
+pub use media::{Media, MediaKind};
 pub use message::{
     AssistantBlock, AssistantMessage, Completion, CutOffCause, NativeBlock, Origin, Outcome, ToolCall, ToolErrorKind,
     ToolResult, UserMessage,

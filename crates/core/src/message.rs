@@ -147,6 +147,18 @@ impl AssistantMessage {
         self.finish.reason == FinishReason::Refusal || (self.finish.reason == FinishReason::Stop && refuses && !speaks)
     }
 
+    /// The words with which the model refused; `None` where it did not.
+    pub fn refusal(&self) -> Option<String> {
+        let words = self.blocks.iter().filter_map(|block| match block {
+            AssistantBlock::Refusal { text } => Some(text.as_str()),
+            AssistantBlock::Text { .. }
+            | AssistantBlock::Reasoning { .. }
+            | AssistantBlock::Call(_)
+            | AssistantBlock::Opaque { .. } => None,
+        });
+        Some(words.collect::<String>()).filter(|words| !words.is_empty())
+    }
+
     /// The text for the person, without reasoning and refusal.
     pub fn text(&self) -> String {
         self.blocks

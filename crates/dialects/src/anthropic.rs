@@ -10,6 +10,7 @@ mod native;
 mod output;
 mod request;
 mod stream;
+mod unseen;
 mod wire;
 
 use serde::Deserialize;
@@ -40,7 +41,7 @@ impl Dialect for Anthropic {
     }
 
     fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Mended> {
-        mend::is_refused(failure).then(|| mend::mended(body)).flatten()
+        if mend::is_refused(failure) { mend::mended(body) } else { unseen::mended(body, failure) }
     }
 
     fn still_mended(&self, body: &[u8], messages: usize) -> Option<Vec<u8>> {

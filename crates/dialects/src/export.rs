@@ -169,7 +169,8 @@ fn is_shown(block: &AssistantBlock) -> bool {
     match block {
         AssistantBlock::Text { text, .. } | AssistantBlock::Refusal { text } => !text.trim().is_empty(),
         AssistantBlock::Call(_) => true,
-        AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. } => false,
+        AssistantBlock::Opaque { .. } => block.media().is_some(),
+        AssistantBlock::Reasoning { .. } => false,
     }
 }
 

@@ -16,6 +16,7 @@ mod facts;
 mod failure;
 mod form;
 pub mod gemini;
+mod halves;
 mod ids;
 pub mod import;
 mod json;

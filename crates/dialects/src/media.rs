@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use turnwright_core::AssistantBlock;
 
 /// The media type under which every API takes an image, which its first bytes say. `None` where they do not, as of the page of an error
 /// that a tool gives for an image, or it is not in base64: an API would refuse the whole request for it.
@@ -21,6 +22,16 @@ fn sign(data: &str) -> Option<&'static str> {
     let is_webp = data.starts_with("UklGR") && data.get(12..16) == Some("RUJQ");
     let known = SIGNS.iter().find(|(sign, _)| data.starts_with(sign)).map(|(_, known)| *known);
     known.or(is_webp.then_some("image/webp"))
+}
+
+/// What a model is told of a picture or a sound that another answered with: in words, on a line of its own after `said`.
+/// Empty where the block is something else, or goes back as it is.
+pub(crate) fn for_others(block: &AssistantBlock, is_origin: bool, said: &str) -> String {
+    match block.media().filter(|_| !is_origin) {
+        Some(media) if said.is_empty() || said.ends_with('\n') => media.to_string(),
+        Some(media) => format!("\n{media}"),
+        None => String::new(),
+    }
 }
 
 /// Whether this is base64 as every API takes it: the standard letters, padded, and not empty.

@@ -7,8 +7,9 @@ use turnwright_core::{ProviderFailure, ProviderFailureKind, StreamDelta};
 
 use crate::dialect::StreamDecoder;
 use crate::failure;
+use crate::halves::Halves;
 use crate::lines::{LineFramer, begins_with_line};
-use crate::sse::{SseError, SseFramer};
+use crate::sse::{BYTE_ORDER_MARK, SseError, SseEvent, SseFramer};
 
 /// The largest body that is taken whole, in bytes.
 pub const MAX_WHOLE_BYTES: usize = 32 * 1024 * 1024;
@@ -22,6 +23,8 @@ const MAX_SHOWN_BYTES: usize = 512;
 pub struct ReplyDecoder {
     decoder: Box<dyn StreamDecoder>,
     body: Body,
+    /// What waits for the second half of a character.
+    halves: Halves,
     is_event_stream: bool,
 }
 
@@ -39,7 +42,7 @@ impl ReplyDecoder {
     /// A decoder for a response with this content type.
     pub fn new(decoder: Box<dyn StreamDecoder>, content_type: Option<&str>) -> Self {
         let is_event_stream = content_type.is_some_and(|text| text.trim_start().starts_with("text/event-stream"));
-        Self { decoder, body: Body::Unknown(Vec::new()), is_event_stream }
+        Self { decoder, body: Body::Unknown(Vec::new()), halves: Halves::default(), is_event_stream }
     }
 
     /// Takes the next bytes.
@@ -62,6 +65,8 @@ impl ReplyDecoder {
 
     /// Gives what is known of an answer whose connection broke.
     pub fn cut_off(&mut self, out: &mut Vec<StreamDelta>) {
+        // What it says went wrong does not matter any more.
+        drop(self.halves.release(&mut |event| self.decoder.event(event, out)));
         self.decoder.cut_off(out);
     }
 
@@ -87,7 +92,7 @@ impl ReplyDecoder {
 
     fn settle(&mut self, answer: Result<(), ProviderFailure>, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         if answer.is_err() {
-            self.decoder.cut_off(out);
+            self.cut_off(out);
         }
         answer
     }
@@ -101,6 +106,11 @@ impl ReplyDecoder {
             }
             Body::Unknown(held) => {
                 held.extend_from_slice(bytes);
+                if held.starts_with(BYTE_ORDER_MARK) {
+                    held.drain(..BYTE_ORDER_MARK.len());
+                } else if BYTE_ORDER_MARK.starts_with(held) {
+                    return Ok(());
+                }
                 let Some(first) = held.iter().find(|byte| !byte.is_ascii_whitespace()) else {
                     return check(held.len());
                 };
@@ -126,12 +136,12 @@ impl ReplyDecoder {
                 self.take(&held, out)
             }
             Body::Events(framer) => {
-                let decoder = &mut self.decoder;
-                framer.push(bytes, |event| decoder.event(event, out).map_err(Failed::Said)).map_err(Failed::into_failure)
+                let mut decode = |event: SseEvent<'_>| self.decoder.event(event, out).map_err(Failed::Said);
+                framer.push(bytes, |event| self.halves.push(event, &mut decode)).map_err(Failed::into_failure)
             }
             Body::Lines(framer) => {
-                let decoder = &mut self.decoder;
-                framer.push(bytes, |event| decoder.event(event, out).map_err(Failed::Said)).map_err(Failed::into_failure)
+                let mut decode = |event: SseEvent<'_>| self.decoder.event(event, out).map_err(Failed::Said);
+                framer.push(bytes, |event| self.halves.push(event, &mut decode)).map_err(Failed::into_failure)
             }
             Body::Whole(body) => {
                 check(body.len() + bytes.len())?;
@@ -154,11 +164,15 @@ impl ReplyDecoder {
                 self.decoder.whole(&body, out)
             }
             Body::Events(framer) => {
-                let end = framer.end(|event| self.decoder.event(event, out).map_err(Failed::Said));
+                let mut decode = |event: SseEvent<'_>| self.decoder.event(event, out).map_err(Failed::Said);
+                let end = framer.end(|event| self.halves.push(event, &mut decode));
+                let end = self.halves.release(&mut decode).and(end);
                 self.ended(end, out)
             }
             Body::Lines(framer) => {
-                let end = framer.end(|event| self.decoder.event(event, out).map_err(Failed::Said));
+                let mut decode = |event: SseEvent<'_>| self.decoder.event(event, out).map_err(Failed::Said);
+                let end = framer.end(|event| self.halves.push(event, &mut decode));
+                let end = self.halves.release(&mut decode).and(end);
                 self.ended(end, out)
             }
         }
@@ -211,7 +225,7 @@ fn is_event_field(bytes: &[u8]) -> bool {
 
 /// Whether bytes of an unknown type are an event stream.
 fn may_be_events(bytes: &[u8]) -> bool {
-    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii_start();
     [b"data:".as_slice(), b"event:", b":", b"id:", b"retry:"].iter().any(|field| text.starts_with(field))
 }
 

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 /// The largest event that is taken, in bytes: an image comes as one event.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// What a body in UTF-8 may begin with.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 
 use turnwright_api as api;
 use turnwright_core::{
-    AssistantBlock, AssistantMessage, CallId, Completion, ContextKind, ContextPart, ContextPlace, Control, ConversationId,
-    CutOffCause, Entry, Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, Turn, TurnId, TurnStatus, Usage,
-    text_of,
+    AssistantMessage, CallId, Completion, ContextKind, ContextPart, ContextPlace, Control, ConversationId, CutOffCause, Entry,
+    Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, Turn, TurnId, TurnStatus, Usage, text_of,
 };
 use turnwright_engine::{always, questions_in};
 
@@ -51,7 +50,8 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
         stop_budget: facts.ended.and_then(stop).and_then(|(reason, _)| budget_of(reason)),
         finish_reason: finish_reason.map(str::to_owned),
         finish_reason_raw,
-        text: facts.last.map(AssistantMessage::text).unwrap_or_default(),
+        text: facts.last.map(AssistantMessage::text_and_media).unwrap_or_default(),
+        refusal: facts.last.and_then(AssistantMessage::refusal),
         messages: messages_of(journal, journal.turn_entries(turn)).collect(),
         usage: usage(facts.usage),
         steps: facts.steps,
@@ -277,6 +277,8 @@ fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a Store
             id: MessageId(stored.seq).to_string(),
             role: api::Role::User,
             content: Some(text_of(&message.content)),
+            refusal: None,
+            finish_reason: None,
             timestamp: timestamp(stored.at_ms),
             tool_calls: None,
             tool_call_id: None,
@@ -309,11 +311,13 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
         kind: api::ToolCallType::Function,
         function: api::Function { name: call.name.clone(), arguments: call.arguments.clone() },
     });
-    let has_text = message.blocks.iter().any(|block| matches!(block, AssistantBlock::Text { text, .. } if !text.is_empty()));
+    let content = Some(message.text_and_media()).filter(|text| !text.is_empty());
     messages.push(api::Message {
         id: MessageId(stored.seq).to_string(),
         role: api::Role::Assistant,
-        content: has_text.then(|| message.text()),
+        content,
+        refusal: message.refusal(),
+        finish_reason: Some(message.finish.reason.as_contract().to_owned()),
         timestamp: timestamp(stored.at_ms),
         tool_calls: if calls.is_empty() { None } else { Some(tool_calls.collect()) },
         tool_call_id: None,
@@ -328,6 +332,8 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
             id: MessageId(result_entry.seq).to_string(),
             role: api::Role::Tool,
             content: Some(text_of(&result.content)),
+            refusal: None,
+            finish_reason: None,
             timestamp: timestamp(result_entry.at_ms),
             tool_calls: None,
             tool_call_id: Some(id.to_string()),

@@ -154,10 +154,10 @@ async fn a_chat_creates_its_conversation_and_answers_in_the_form_of_mcp_open_cli
         messages,
         json!([
             {"id": ids[0], "role": "user", "content": "Look!", "timestamp": at},
-            {"id": ids[1], "role": "assistant", "content": "Let me look.", "timestamp": at,
+            {"id": ids[1], "role": "assistant", "content": "Let me look.", "finish_reason": "tool_calls", "timestamp": at,
              "tool_calls": [{"id": call_id, "type": "function", "function": {"name": "lab__look", "arguments": "{\"at\":1}"}}]},
             {"id": ids[2], "role": "tool", "content": "{\"at\":1}", "timestamp": at, "tool_call_id": call_id, "name": "lab__look", "is_error": false},
-            {"id": ids[3], "role": "assistant", "content": "Seen.", "timestamp": at},
+            {"id": ids[3], "role": "assistant", "content": "Seen.", "finish_reason": "stop", "timestamp": at},
         ])
     );
     let expected = json!({

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use turnwright_api::{Message, Role, TurnReport};
 use turnwright_core::policy::Policy;
-use turnwright_core::{ApproveMode, ConversationId, Finish, FinishReason, ModelRef, StreamDelta, TurnSettings};
+use turnwright_core::{ApproveMode, ConversationId, Finish, FinishReason, ModelRef, NativeBlock, StreamDelta, TurnSettings};
 use turnwright_engine::{Engine, EngineParts, NewMessage, ToolOutput, ToolSource};
 use turnwright_server::{report, turn_report};
 use turnwright_testkit::{
@@ -97,6 +97,25 @@ async fn calls_that_never_ran_stay_each_with_a_failed_result() {
 }
 
 #[tokio::test]
+async fn a_message_tells_why_its_model_stopped() {
+    let deltas = vec![
+        StreamDelta::Text("1. stop".to_owned()),
+        StreamDelta::Finished(Finish { reason: FinishReason::Length, raw: Some("max_tokens".to_owned()) }),
+    ];
+    let report = report_of(vec![], vec![Answer::of([deltas])], 25).await;
+    let reasons: Vec<_> = report.messages.iter().map(|message| message.finish_reason.as_deref()).collect();
+    assert_eq!((reasons, report.refusal), (vec![None, Some("length")], None));
+}
+
+#[tokio::test]
+async fn a_picture_that_the_model_answers_with_is_told_in_words() {
+    let native = NativeBlock(r#"{"inlineData":{"mimeType":"image/png","data":"AAAA"}}"#.to_owned());
+    let report = report_of(vec![], vec![Answer::whole([text("Here:"), vec![StreamDelta::Opaque(native)]])], 25).await;
+    let told = "Here:\n[image, image/png]";
+    assert_eq!((report.messages[1].content.as_deref(), report.text.as_str()), (Some(told), told));
+}
+
+#[tokio::test]
 async fn thinking_and_refusals_are_not_content() {
     let deltas = vec![
         StreamDelta::Reasoning("I should not".to_owned()),
@@ -104,8 +123,11 @@ async fn thinking_and_refusals_are_not_content() {
         StreamDelta::Finished(Finish { reason: FinishReason::Refusal, raw: Some("refusal".to_owned()) }),
     ];
     let report = report_of(vec![], vec![Answer::of([deltas])], 25).await;
-    let content = report.messages[1].content.as_deref();
-    assert_eq!((content, report.text.as_str(), report.status.as_str()), (None, "", "stopped"));
+    let message = &report.messages[1];
+    let told = (message.content.as_deref(), message.refusal.as_deref(), message.finish_reason.as_deref());
+    assert_eq!(told, (None, Some("I will not"), Some("content_filter")));
+    assert_eq!(report.refusal.as_deref(), Some("I will not"));
+    assert_eq!((report.text.as_str(), report.status.as_str()), ("", "stopped"));
     let words = (report.stop.as_deref(), report.finish_reason.as_deref(), report.finish_reason_raw.as_deref());
     assert_eq!(words, (Some("refused"), Some("content_filter"), Some("refusal")));
     assert_eq!(report.usage, turnwright_api::Usage::default());

@@ -1,10 +1,12 @@
 //! Lines that a person types, on a thread of their own: waiting for keys must not keep turns from going on.
 
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::thread;
 
-use nix::sys::termios::{FlushArg, SetArg, Termios, tcflush, tcgetattr, tcsetattr};
+use nix::errno::Errno;
+use nix::sys::termios::{FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr};
 use rustyline::config::Behavior;
 use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
@@ -101,7 +103,16 @@ fn serve(requests: &mpsc::Receiver<Request>) {
             Wanted::Message => &mut messages,
             Wanted::Decision => {
                 // Where it is no terminal nothing was typed.
+                let typed = take_typed(io::stdin()).unwrap_or_default();
                 let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+                if !typed.is_empty() {
+                    if let Ok(messages) = &mut messages {
+                        drop(messages.add_history_entry(&typed));
+                    }
+                    let note =
+                        format!("note: typed before the question, and not sent (at the prompt the up arrow has it): {typed}\n");
+                    drop(io::stderr().write_all(note.as_bytes()));
+                }
                 // Each keeps what it read beyond its lines: the other has that of the messages yet.
                 answers.insert(new_editor())
             }
@@ -115,6 +126,54 @@ fn serve(requests: &mpsc::Receiver<Request>) {
             return;
         }
     }
+}
+
+/// Takes what was typed and nobody has read, also of a line that is not ended.
+fn take_typed(terminal: impl AsFd) -> nix::Result<String> {
+    const MOST: usize = 64 * 1024;
+    let before = tcgetattr(&terminal)?;
+    let mut at_once = before.clone();
+    at_once.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
+    for (index, value) in [(SpecialCharacterIndices::VMIN, 0), (SpecialCharacterIndices::VTIME, 0)] {
+        if let Some(place) = at_once.control_chars.get_mut(index as usize) {
+            *place = value;
+        }
+    }
+    tcsetattr(&terminal, SetArg::TCSANOW, &at_once)?;
+    let mut typed = Vec::new();
+    let mut chunk = [0; 4096];
+    let read = loop {
+        match nix::unistd::read(&terminal, &mut chunk) {
+            Ok(count) if count > 0 && typed.len() < MOST => typed.extend(chunk.iter().take(count)),
+            Err(Errno::EINTR) => {}
+            Ok(_) | Err(Errno::EAGAIN) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    tcsetattr(&terminal, SetArg::TCSANOW, &before)?;
+    read.map(|()| words(&typed))
+}
+
+/// The words among keys that were pressed: keys that are no letters say nothing.
+fn words(keys: &[u8]) -> String {
+    let text = String::from_utf8_lossy(keys).replace("\r\n", "\n").replace('\r', "\n");
+    let mut words = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            // An arrow, or another key of several bytes: `ESC [ … letter`.
+            '\x1b' => {
+                let is_sequence = matches!(letters.next(), Some('[' | 'O'));
+                if is_sequence {
+                    letters.by_ref().find(|letter| ('@'..='~').contains(letter));
+                }
+            }
+            '\n' => words.push('\n'),
+            letter if letter.is_control() => {}
+            letter => words.push(letter),
+        }
+    }
+    words.trim().to_owned()
 }
 
 fn new_editor() -> Result<DefaultEditor, String> {
@@ -138,5 +197,41 @@ fn read(editor: &mut DefaultEditor, request: &Request) -> Line {
             Err(ReadlineError::Signal(_)) => continue,
             Err(error) => Line::Failed(error.to_string()),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::pty::openpty;
+
+    use super::*;
+
+    #[test]
+    fn what_was_typed_and_not_read_is_taken_also_of_a_line_that_is_not_ended() {
+        let pty = openpty(None, None).unwrap();
+        let before = tcgetattr(&pty.slave).unwrap();
+        assert_eq!(take_typed(&pty.slave).unwrap(), "");
+        nix::unistd::write(&pty.master, b"use b.txt\rinstead").unwrap();
+        // The terminal hands keys on in its own time.
+        let mut typed = String::new();
+        while !typed.ends_with("instead") {
+            typed.push_str(&take_typed(&pty.slave).unwrap());
+            thread::yield_now();
+        }
+        assert_eq!(typed.replace('\n', ""), "use b.txtinstead");
+        assert_eq!(tcgetattr(&pty.slave).unwrap(), before);
+    }
+
+    #[test]
+    fn of_keys_the_words_are_kept() {
+        for (keys, expected) in [
+            ("use b.txt instead\r", "use b.txt instead"),
+            ("one\r\ntwo\n", "one\ntwo"),
+            ("a\x1b[A\x1b[1;5Cb\x1bOPc\x07\x7f", "abc"),
+            ("\x1b", ""),
+            ("\r\r", ""),
+        ] {
+            assert_eq!(words(keys.as_bytes()), expected, "{keys:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use turnwright_core::{CallId, ContextPart, MessageId};
+use turnwright_core::{AssistantMessage, CallId, ContextPart, Entry, MessageId};
 use turnwright_engine::Event;
 
 use crate::abridge::both_ends;
@@ -25,7 +25,11 @@ pub struct Renderer {
     is_repeating: bool,
     blocks: BTreeMap<u32, Shown>,
     refusal: String,
+    /// Why the newest message ended, in the word of its event; empty while it has not.
+    finish_reason: &'static str,
     has_thought: bool,
+    /// How many pictures and sounds the newest message has.
+    media: usize,
     calls: HashMap<CallId, Call>,
     /// How many calls the newest message has.
     step_calls: usize,
@@ -51,7 +55,9 @@ impl Renderer {
             is_repeating: false,
             blocks: BTreeMap::new(),
             refusal: String::new(),
+            finish_reason: "",
             has_thought: false,
+            media: 0,
             calls: HashMap::new(),
             step_calls: 0,
             progress_lines: HashMap::new(),
@@ -80,7 +86,10 @@ impl Renderer {
             Event::TextDelta { block, offset, text } => self.text(*block, *offset, text, out),
             Event::ReasoningDelta { .. } => self.think(out),
             Event::RefusalDelta { text, .. } => self.refusal.push_str(text),
-            Event::StepFinished { .. } => self.finish_step(out),
+            Event::StepFinished { finish_reason, .. } => {
+                self.finish_reason = finish_reason;
+                self.finish_step(out);
+            }
             Event::ToolInputReady { call_id, name, arguments } => self.know(*call_id, name, arguments),
             Event::ToolApprovalDecided { call_id, arguments: Some(arguments), .. } => {
                 if let Some(call) = self.calls.get_mut(call_id) {
@@ -102,6 +111,14 @@ impl Renderer {
             }
             Event::Notice { level, text } => self.aside(&format!("{level}: {}", clean_line(&both_ends(text))), out),
             Event::ContextGathered { parts, .. } => self.sources(parts, out),
+            Event::TurnFinished { status: "completed" | "step_limit", .. } if self.finish_reason == "length" => {
+                let text = if self.has_said_nothing() {
+                    "note: the model reached its limit for one answer before it said anything"
+                } else {
+                    "note: the answer ends here: the model's limit for one answer is reached"
+                };
+                self.aside(text, out);
+            }
             Event::TurnFinished { status: "completed", .. } if self.has_said_nothing() => {
                 self.aside("note: the model ended with an empty answer", out);
             }
@@ -126,8 +143,12 @@ impl Renderer {
                 self.aside(&format!("note: a model answered a tool{tokens}"), out);
             }
             Event::TurnSuspended { .. } | Event::TurnFinished { .. } => self.end_line(out),
-            Event::Entry { .. }
-            | Event::TurnStarted { .. }
+            Event::Entry { entry, .. } => {
+                if let Entry::Assistant(message) = &**entry {
+                    self.media(message, out);
+                }
+            }
+            Event::TurnStarted { .. }
             | Event::ToolInputStarted { .. }
             | Event::ToolInputDelta { .. }
             | Event::ToolApprovalRequested { .. }
@@ -160,7 +181,10 @@ impl Renderer {
 
     /// Whether the newest message showed nothing to read.
     fn has_said_nothing(&self) -> bool {
-        self.message.is_some() && self.refusal.is_empty() && self.blocks.values().all(|shown| shown.text.trim().is_empty())
+        self.message.is_some()
+            && self.media == 0
+            && self.refusal.is_empty()
+            && self.blocks.values().all(|shown| shown.text.trim().is_empty())
     }
 
     /// Ends the answer's last line.
@@ -179,9 +203,11 @@ impl Renderer {
         } else {
             self.blocks.clear();
             self.has_thought = false;
+            self.media = 0;
             self.step_calls = 0;
         }
         self.refusal.clear();
+        self.finish_reason = "";
     }
 
     /// What is told from here on begins the step again.
@@ -232,6 +258,14 @@ impl Renderer {
         if !self.refusal.is_empty() {
             let refusal = std::mem::take(&mut self.refusal);
             self.aside(&format!("refused: {}", clean_text(&refusal)), out);
+        }
+    }
+
+    /// Says what a terminal does not show.
+    fn media(&mut self, message: &AssistantMessage, out: &mut Vec<Piece>) {
+        for media in message.media() {
+            self.media += 1;
+            self.aside(&format!("note: the model answered with {media}, which is not shown here"), out);
         }
     }
 

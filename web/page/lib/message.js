@@ -26,7 +26,8 @@
  * @typedef {{kind: "context", key: string, parts: any[], rev: number}} ContextListPart
  * @typedef {{kind: "said", key: string, text: string, rev: number}} SaidPart
  * @typedef {{kind: "step", key: string, rev: number}} StepPart
- * @typedef {TextPart | CallPart | QuestionPart | NoticePart | ContextListPart | SaidPart | StepPart} Part
+ * @typedef {{kind: "file", key: string, block: any, rev: number}} FilePart
+ * @typedef {TextPart | CallPart | QuestionPart | FilePart | NoticePart | ContextListPart | SaidPart | StepPart} Part
  * @typedef {object} Message
  * @property {Part[]} parts
  * @property {string} model
@@ -108,6 +109,12 @@ export function take(message, chunk) {
       }
       break;
     }
+    case "file":
+      message.parts.push({
+        kind: "file", key: `file${message.parts.length}`, rev: 0,
+        block: { type: chunk.mediaType.split("/")[0], mimeType: chunk.mediaType, data: chunk.url.split(",")[1] },
+      });
+      break;
     case "data-elicitation":
       question(message, chunk);
       break;

@@ -92,6 +92,8 @@ class PartView extends Component {
           isOpen=${isOpen && part.data.state === "open"} />`;
       case "said":
         return html`<${Said} content=${[{ type: "text", text: part.text }]}>${isHeld && html`<p class="faint small-text">Held: it is taken up when the turn goes on.</p>`}<//>`;
+      case "file":
+        return html`<${Blocks} content=${[part.block]} isPlain=${true} />`;
       case "context":
         return html`<details class="reasoning"><summary><${Icon} name="chevron" />${sources(part.parts)}</summary>
           <ul>${part.parts.map((/** @type {any} */ source, /** @type {number} */ index) => html`<li key=${index}>${place(source)}</li>`)}</ul></details>`;
@@ -181,6 +183,7 @@ function End({ turn, conversation, isLast }) {
       <p>${message.errorText}</p></div>`}
     ${status === "cancelled" && html`<p class="notice">Stopped.</p>`}
     ${message.finish === "length" && html`<p class="notice">The answer ends here: the model's limit for one answer is reached.</p>`}
+    ${status === "completed" && text === "" && message.finish === "stop" && !message.parts.some(({ kind }) => kind === "file") && html`<p class="notice">The model ended with an empty answer.</p>`}
     ${message.finish === "content-filter" && html`<p class="notice">The provider ended the answer: its content filter stepped in.</p>`}
     ${canRetry && html`<div class="row"><button onClick=${() => retry("")}><${Icon} name="retry" />Try again</button>
       ${other.length > 0 && html`<select aria-label="Try again with another model" onChange=${onModel}><option value="">with another model…</option>

@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
     ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use serde_json::Value;
-use turnwright_core::{CallId, ContentBlock, Control, Entry, Journal, MessageId, ToolDefinition};
+use turnwright_core::{CallId, ContentBlock, Control, Entry, Journal, Media, MediaKind, MessageId, ToolDefinition};
 use turnwright_engine::Event;
 
 use super::before::text_before;
@@ -149,6 +149,9 @@ impl Updates {
                 changed(*call, ToolCallUpdateFields::new().content(vec![told]))
             }));
         }
+        if let Entry::Assistant(message) = entry {
+            out.extend(message.media().map(|media| SessionUpdate::AgentMessageChunk(self.media(&media))));
+        }
         if let Entry::User(message) = entry {
             out.extend(
                 message.content.iter().filter_map(block).map(|block| SessionUpdate::UserMessageChunk(ContentChunk::new(block))),
@@ -157,7 +160,22 @@ impl Updates {
     }
 
     fn chunk(&self, text: &str) -> ContentChunk {
-        let chunk = ContentChunk::new(Block::from(text));
+        self.chunk_of(Block::from(text))
+    }
+
+    /// A picture or a sound; of another kind, that it is there.
+    fn media(&self, media: &Media<'_>) -> ContentChunk {
+        let (data, mime_type) = (media.data.to_string(), media.mime_type.to_string());
+        let told = match media.kind() {
+            MediaKind::Image => block(&ContentBlock::Image { data, mime_type }),
+            MediaKind::Audio => block(&ContentBlock::Audio { data, mime_type }),
+            MediaKind::Other => None,
+        };
+        self.chunk_of(told.unwrap_or_else(|| Block::from(media.to_string().as_str())))
+    }
+
+    fn chunk_of(&self, block: Block) -> ContentChunk {
+        let chunk = ContentChunk::new(block);
         match self.message {
             // One that began anew is another message, since what was shown of the first cannot be taken back.
             Some((message, 0)) => chunk.message_id(MessageName::new(message.to_string())),

@@ -231,27 +231,41 @@ async fn stop(engine: &Engine, id: &ConversationId) -> Result<(), Failure> {
 }
 
 fn print(message: &Message, output: &mut Output) {
+    for line in lines(message) {
+        output.line(&line);
+    }
+}
+
+/// A message for people.
+fn lines(message: &Message) -> Vec<String> {
     let content = message.content.as_deref().unwrap_or_default();
     match message.role {
-        Role::User => output.line(&format!("user: {content}")),
-        Role::System => output.line(&format!("system: {content}")),
+        Role::User => vec![format!("user: {content}")],
+        Role::System => vec![format!("system: {content}")],
         Role::Assistant => {
-            if !content.is_empty() {
-                output.line(&format!("assistant: {content}"));
-            }
-            for call in message.tool_calls.iter().flatten() {
+            let text = (!content.is_empty()).then(|| format!("assistant: {content}"));
+            let refusal = message.refusal.as_ref().map(|words| format!("assistant (refused): {words}"));
+            let calls = message.tool_calls.iter().flatten().map(|call| {
                 let arguments = first_line(&compact(&call.function.arguments), MAX_RESULT);
-                output.line(&format!("assistant calls {} {arguments}", call.function.name));
-            }
+                format!("assistant calls {} {arguments}", call.function.name)
+            });
+            let end = match message.finish_reason.as_deref() {
+                Some("length") => Some("assistant ends here: the model's limit for one answer is reached".to_owned()),
+                Some("content_filter") if message.refusal.is_none() => {
+                    Some("assistant ends here: the model or its provider declined to answer".to_owned())
+                }
+                _ => None,
+            };
+            text.into_iter().chain(refusal).chain(calls).chain(end).collect()
         }
         Role::Tool => {
             let name = message.name.as_deref().unwrap_or_default();
             let failed = if message.is_error == Some(true) { " failed" } else { "" };
-            if let Some(changed) = &message.changed_arguments {
+            let changed = message.changed_arguments.as_ref().map(|changed| {
                 let arguments = first_line(&compact(changed), MAX_RESULT);
-                output.line(&format!("{name} ran with arguments that a person changed: {arguments}"));
-            }
-            output.line(&format!("{name}{failed}: {}", cut(content)));
+                format!("{name} ran with arguments that a person changed: {arguments}")
+            });
+            changed.into_iter().chain([format!("{name}{failed}: {}", cut(content))]).collect()
         }
     }
 }
@@ -281,4 +295,31 @@ fn turn(journal: &Journal) -> serde_json::Value {
         None => "running",
     };
     json!({"id": turn.id(), "status": status})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(message: &serde_json::Value) -> Vec<String> {
+        lines(&serde_json::from_value(message.clone()).unwrap())
+    }
+
+    #[test]
+    fn a_transcript_says_what_was_refused_and_where_an_answer_was_cut() {
+        let message = |content: Option<&str>, finish_reason: &str, refusal: Option<&str>| {
+            json!({"id": "msg_4", "role": "assistant", "timestamp": "2025-01-11T19:00:00.000Z",
+                   "content": content, "finish_reason": finish_reason, "refusal": refusal})
+        };
+        assert_eq!(shown(&message(Some("1. stop"), "stop", None)), ["assistant: 1. stop"]);
+        assert_eq!(
+            shown(&message(Some("1. stop"), "length", None)),
+            ["assistant: 1. stop", "assistant ends here: the model's limit for one answer is reached"]
+        );
+        assert_eq!(shown(&message(None, "content_filter", Some("I will not."))), ["assistant (refused): I will not."]);
+        assert_eq!(
+            shown(&message(None, "content_filter", None)),
+            ["assistant ends here: the model or its provider declined to answer"]
+        );
+    }
 }

@@ -26,10 +26,10 @@ fn json_is_one_object_of_the_contract() {
         "text": answer,
         "messages": [
             {"id": "msg_1", "role": "user", "content": "read the file \"a.txt\""},
-            {"id": "msg_4", "role": "assistant", "content": null, "tool_calls": [call]},
+            {"id": "msg_4", "role": "assistant", "content": null, "finish_reason": "tool_calls", "tool_calls": [call]},
             {"id": "msg_7", "role": "tool", "content": "hello file\n", "tool_call_id": "call_4_0",
              "name": "filesystem__read", "is_error": false},
-            {"id": "msg_8", "role": "assistant", "content": answer},
+            {"id": "msg_8", "role": "assistant", "content": answer, "finish_reason": "stop"},
         ],
         "usage": {"input_tokens": null, "output_tokens": null, "cached_input_tokens": null, "cache_write_tokens": null,
                   "reasoning_tokens": null, "cost_usd": null},

@@ -13,6 +13,7 @@ use crate::dialect::Target;
 use crate::ids::Ids;
 use crate::json;
 use crate::kept::MessageWriter;
+use crate::media;
 use crate::name::wire_name;
 use crate::profile::ToolCallIds;
 
@@ -334,7 +335,15 @@ impl Writer {
                         Native::Result(_) | Native::Other => pieces.push(plain()),
                     }
                 }
-                (AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. }, None) => {}
+                (AssistantBlock::Opaque { .. }, None) => {
+                    let text = media::for_others(block, is_origin, "");
+                    if !text.is_empty() {
+                        let mut written = Vec::new();
+                        json::write(&TextBlock { text: &text }, &mut written);
+                        pieces.push(Piece::Ours(written));
+                    }
+                }
+                (AssistantBlock::Reasoning { .. }, None) => {}
             }
         }
         pieces

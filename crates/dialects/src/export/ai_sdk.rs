@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_core::prompt::{PromptMessage, PromptResult};
-use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, Seq, ToolCall};
+use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, Media, Seq, ToolCall};
 
 use super::raw;
 use crate::media;
@@ -43,6 +43,7 @@ enum Said<'a> {
 enum Answered<'a> {
     Text { text: &'a str },
     Reasoning { text: &'a str },
+    File { data: Cow<'a, str>, media_type: Cow<'a, str> },
     ToolCall { tool_call_id: CallId, tool_name: &'a str, input: &'a RawValue },
 }
 
@@ -120,7 +121,9 @@ fn answered(seq: Seq, message: &AssistantMessage) -> Vec<Answered<'_>> {
             calls = calls.saturating_add(1);
             Some(Answered::ToolCall { tool_call_id, tool_name: &call.name, input: input(call) })
         }
-        AssistantBlock::Opaque { .. } => None,
+        AssistantBlock::Opaque { .. } => {
+            block.media().map(|Media { mime_type, data }| Answered::File { data, media_type: mime_type })
+        }
     });
     parts.collect()
 }

@@ -36,7 +36,7 @@ enum Part<'a> {
         text: &'a str,
     },
     File {
-        media_type: &'a str,
+        media_type: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<&'a str>,
         url: Url<'a>,
@@ -167,13 +167,18 @@ fn whole(message: &Message<'_>) -> Option<Box<RawValue>> {
 
 fn said(block: &ContentBlock) -> Part<'_> {
     if let Some(Bytes { data, media_type, filename }) = Bytes::of(block) {
-        return Part::File { media_type, filename, url: Url::Bytes(DataUrl { mime_type: media_type, data }) };
+        return Part::File {
+            media_type: media_type.into(),
+            filename,
+            url: Url::Bytes(DataUrl { mime_type: media_type, data }),
+        };
     }
     match block {
         ContentBlock::Resource { resource: EmbeddedResource { uri, mime_type, text: Some(text), .. } } => {
             let media_type = mime_type.as_deref().unwrap_or("text/plain");
             let data = BASE64.encode(text);
-            Part::File { media_type, filename: filename(uri), url: Url::Text(format!("data:{media_type};base64,{data}")) }
+            let url = Url::Text(format!("data:{media_type};base64,{data}"));
+            Part::File { media_type: media_type.into(), filename: filename(uri), url }
         }
         _ => Part::Text { text: block.as_text() },
     }
@@ -193,10 +198,11 @@ fn answered<'a>(message: &'a AssistantMessage, results: &'a [PromptResult<'_>], 
                     parts.push(called(result));
                 }
             }
-            AssistantBlock::Text { .. }
-            | AssistantBlock::Refusal { .. }
-            | AssistantBlock::Reasoning { .. }
-            | AssistantBlock::Opaque { .. } => {}
+            AssistantBlock::Opaque { .. } => parts.extend(block.media().map(|media| {
+                let url = Url::Text(media.url());
+                Part::File { media_type: media.mime_type, filename: None, url }
+            })),
+            AssistantBlock::Text { .. } | AssistantBlock::Refusal { .. } | AssistantBlock::Reasoning { .. } => {}
         }
     }
 }

@@ -24,7 +24,7 @@ const GO_ON: &str = "(Go on.)";
 /// A message of the user's that holds nothing.
 const NOTHING: &str = "(empty message)";
 /// Stands for the signature of a call that another model made (Gemini API, "Thought signatures").
-const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -177,7 +177,11 @@ impl Writer {
             }
             AssistantBlock::Call(call) => Some(self.call(target, call, is_origin)),
             AssistantBlock::Opaque { native } if is_origin && continuation_token(native).is_none() => Some(native.0.clone()),
-            AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. } => None,
+            AssistantBlock::Opaque { .. } => {
+                let text = media::for_others(block, is_origin, "");
+                (!text.is_empty()).then(|| text_of(&Part::Text(text.into())))
+            }
+            AssistantBlock::Reasoning { .. } => None,
         }
     }
 

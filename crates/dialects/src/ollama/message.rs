@@ -75,7 +75,8 @@ impl Writer {
                 AssistantBlock::Text { text, .. } | AssistantBlock::Refusal { text } => content.push_str(text),
                 AssistantBlock::Reasoning { text, .. } if is_origin => thinking.push_str(text),
                 AssistantBlock::Call(call) => tool_calls.push(self.call(call, is_origin)),
-                AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. } => {}
+                AssistantBlock::Opaque { .. } => content.push_str(&media::for_others(block, is_origin, &content)),
+                AssistantBlock::Reasoning { .. } => {}
             }
         }
         if content.is_empty() && tool_calls.is_empty() {

@@ -162,7 +162,13 @@ impl Writer {
                     let index = u32::try_from(written.tool_calls.len()).unwrap_or(u32::MAX);
                     written.tool_calls.push(self.call(CallId { message: seq, index }, call, is_origin));
                 }
-                AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. } => {}
+                AssistantBlock::Opaque { .. } => {
+                    let told = media::for_others(block, is_origin, &text);
+                    if !told.is_empty() {
+                        text.to_mut().push_str(&told);
+                    }
+                }
+                AssistantBlock::Reasoning { .. } => {}
             }
         }
         let has_calls = !written.tool_calls.is_empty();

@@ -111,6 +111,13 @@ impl Writer {
             };
             let own = native.filter(|_| is_origin).and_then(Own::read).filter(|own| self.is_new(own));
             let written = match block {
+                AssistantBlock::Opaque { .. } if !media::for_others(block, is_origin, "").is_empty() => {
+                    flush(&mut thoughts, out);
+                    let text = media::for_others(block, is_origin, "");
+                    let content = Content::Parts(vec![Part::OutputText { text: &text }]);
+                    Written::Message { role: "assistant", content }.write(out);
+                    continue;
+                }
                 AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. } => {
                     match own {
                         Some(own) if own.kind() == "reasoning" => {

@@ -4,7 +4,7 @@
 use turnwright_dialects::{Offered, Profile, by_name};
 
 use crate::recordings::{Case, cases};
-use crate::support::{decode, decode_reply};
+use crate::support::{decode, decode_every_way, decode_reply, decode_with, every_way, stream};
 
 /// How many bytes of a body are mangled: one that is long has nothing in it that its beginning has not.
 const MAX_BYTES: usize = 16 * 1024;
@@ -124,4 +124,71 @@ fn half_a_surrogate_pair_in_arguments_loses_none_of_them() {
     let decoded = decode(&[format!("{body}\n\ndata: [DONE]\n\n").as_bytes()]);
     let calls: Vec<_> = decoded.message.calls().map(|call| call.arguments.clone()).collect();
     assert_eq!(calls, ["{\"a\":\"\u{fffd}\"}"]);
+}
+
+#[test]
+fn a_character_that_was_cut_in_two_events_is_whole() {
+    for (name, body) in [
+        (
+            "openai-chat",
+            r#"data: {"choices":[{"index":0,"delta":{"content":"a\ud83d"}}]}|data: {"choices":[{"index":0,"delta":{"content":"\uDE00b"}}]}|data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}|data: [DONE]"#,
+        ),
+        (
+            "openai-responses",
+            r#"data: {"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}|data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a\ud83d"}|data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"\ude00b"}|data: {"type":"response.output_text.done","output_index":0,"content_index":0,"text":"a\ud83d\ude00b"}|data: {"type":"response.completed","response":{"status":"completed","output":[]}}"#,
+        ),
+        (
+            "anthropic",
+            r#"data: {"type":"message_start","message":{"content":[]}}|data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}|data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\ud83d"}}|data: {"type":"ping"}|data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ude00b"}}|data: {"type":"content_block_stop","index":0}|data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}|data: {"type":"message_stop"}"#,
+        ),
+        (
+            "gemini",
+            r#"data: {"candidates":[{"content":{"parts":[{"text":"a\ud83d"}]}}]}|data: {"candidates":[{"content":{"parts":[{"text":"\ude00b"}]},"index":0,"finishReason":"STOP"}]}"#,
+        ),
+        (
+            "ollama",
+            "{\"message\":{\"content\":\"a\\ud83d\"},\"done\":false}|{\"message\":{\"content\":\"\\ude00b\"},\"done\":false}|{\"message\":{\"content\":\"\"},\"done\":true}",
+        ),
+    ] {
+        let body = format!("{}\n\n", body.replace('|', "\n\n"));
+        let content_type = if name == "ollama" { "application/x-ndjson" } else { "text/event-stream" };
+        let decoded = every_way(&body, |chunks| {
+            let reader = by_name(name).unwrap().decoder(&Profile::COMPATIBLE, &Offered::default());
+            decode_reply(reader, Some(content_type), chunks)
+        });
+        assert_eq!((decoded.message.text().as_str(), decoded.failure), ("a\u{1f600}b", None), "{name}");
+    }
+}
+
+#[test]
+fn a_character_that_was_cut_in_two_events_is_whole_in_the_arguments_of_its_call() {
+    let delta =
+        |index: u32, text: &str| format!(r#"{{"tool_calls":[{{"index":{index},"function":{{"arguments":"{text}"}}}}]}}"#);
+    let named = |index: u32| format!(r#"{{"tool_calls":[{{"index":{index},"id":"c{index}","function":{{"name":"f"}}}}]}}"#);
+    let deltas = [
+        named(0),
+        named(1),
+        delta(0, r#"{\"a\":\"\ud83d"#),
+        delta(1, r#"{\"b\":\"\ud83c"#),
+        delta(0, r#"\ude00\"}"#),
+        delta(1, r#"\udf0d\"}"#),
+    ];
+    let decoded = decode_every_way(&stream(&deltas.each_ref().map(String::as_str), "tool_calls"));
+    let calls: Vec<_> = decoded.message.calls().map(|call| call.arguments.clone()).collect();
+    assert_eq!(calls, ["{\"a\":\"\u{1f600}\"}", "{\"b\":\"\u{1f30d}\"}"]);
+}
+
+#[test]
+fn half_a_character_before_the_connection_broke_is_told() {
+    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\ud83d\"}}]}\n\n";
+    let decoded = decode_every_way(body);
+    assert_eq!((decoded.message.text().as_str(), decoded.failure.is_some()), ("a\u{fffd}", true));
+}
+
+#[test]
+fn a_whole_reply_may_begin_with_a_byte_order_mark() {
+    let body = "\u{feff}{\"choices\":[{\"message\":{\"content\":\"Yes\"},\"finish_reason\":\"stop\"}]}";
+    let decoded =
+        every_way(body, |chunks| decode_with(&Profile::COMPATIBLE, &Offered::default(), Some("application/json"), chunks));
+    assert_eq!((decoded.message.text().as_str(), decoded.failure), ("Yes", None));
 }

@@ -64,6 +64,10 @@ impl Assembling {
             }
             "tool-output-available" => self.output(&mut chunk, "output-available"),
             "tool-output-error" => self.output(&mut chunk, "output-error"),
+            "file" => {
+                chunk.retain(|name, _| matches!(name.as_str(), "type" | "mediaType" | "url"));
+                self.open.parts.push(chunk);
+            }
             "start-step" => self.push(json!({"type": "step-start"})),
             "reset-step" => {
                 let begin = self.open.parts.iter().rposition(|part| text(part, "type") == "step-start");

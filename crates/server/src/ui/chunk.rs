@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
-use turnwright_core::{ApprovalId, CallId, ContentBlock, ContextPart, ElicitationId, ToolDefinition, Usage};
+use turnwright_core::{ApprovalId, CallId, ContentBlock, ContextPart, ElicitationId, Media, ToolDefinition, Usage};
 
 use super::UiVersion;
 use crate::report::context_part;
@@ -101,6 +101,14 @@ impl Chunks {
     pub(super) fn block_end(&self, out: &mut Vec<u8>, kind: BlockKind, number: u32) {
         self.begin(out, r#"{"type":""#);
         let _ = write!(out, "{}-end\",\"id\":\"{}{number}\"}}\n\n", kind.word(), kind.letter());
+    }
+
+    pub(super) fn file(&self, out: &mut Vec<u8>, media: &Media<'_>) {
+        self.begin(out, r#"{"type":"file","mediaType":"#);
+        string(out, &media.mime_type);
+        push(out, r#","url":"#);
+        string(out, &media.url());
+        push(out, "}\n\n");
     }
 
     pub(super) fn input_start(&self, out: &mut Vec<u8>, call: CallId, name: &str, tool: Option<&ToolDefinition>) {

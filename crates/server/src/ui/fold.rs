@@ -357,6 +357,9 @@ impl UiFold {
             }
             Entry::Assistant(message) => {
                 self.said_before.append(&mut self.said_meanwhile);
+                if self.untold == Untold::Nothing {
+                    self.media(message, out);
+                }
                 self.heard();
                 // The one that was asked first may not be the one that answers.
                 self.model = Some(format!("{}/{}", message.origin.provider, message.origin.model));
@@ -468,6 +471,15 @@ impl UiFold {
     fn close_block(&mut self, out: &mut Vec<u8>) {
         if let Some(open) = self.open.take() {
             self.chunks.block_end(out, open.kind, open.number);
+        }
+    }
+
+    /// Tells the pictures and sounds of a message, which come whole, after all its words.
+    fn media(&mut self, message: &AssistantMessage, out: &mut Vec<u8>) {
+        for media in message.media() {
+            self.close_block(out);
+            self.step = Step::Streaming;
+            self.chunks.file(out, &media);
         }
     }
 

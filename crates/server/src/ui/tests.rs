@@ -11,6 +11,7 @@ use turnwright_engine::{Event, Frame};
 use super::{Begin, UiFold, UiVersion};
 mod answered;
 mod apart;
+mod media;
 mod resuming;
 use resuming::first;
 
@@ -212,8 +213,7 @@ fn usage() -> Event {
 fn golden_turn() -> Vec<Vec<Event>> {
     vec![
         vec![user(1, "What is the weather?"), started(), offered(2)],
-        vec![step(3)],
-        vec![reasoning(0, "The user wants the weather.")],
+        vec![step(3), reasoning(0, "The user wants the weather.")],
         vec![text(1, 0, "Let me look "), text(1, 12, "that up. ")],
         vec![input_started(3), input_delta(3, 0, "{\"city\":"), input_delta(3, 8, "\"Paris\"}")],
         vec![assistant(3), step_finished(3, "tool_calls"), input_ready(3, "{\"city\":\"Paris\"}")],

@@ -1,6 +1,11 @@
 //! Events in, text out.
 
-use turnwright_core::{CallId, ContentBlock, MessageId, Seq, Usage, Verdict};
+use std::sync::Arc;
+
+use turnwright_core::{
+    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Entry, Finish, FinishReason, MessageId, NativeBlock,
+    Origin, Seq, Usage, Verdict,
+};
 use turnwright_engine::Event;
 use turnwright_terminal::{Look, Piece, Renderer, Stream};
 
@@ -192,6 +197,37 @@ fn colour_says_nothing_that_is_not_said_without_it() {
 fn an_empty_answer_is_said_to_be_one() {
     let events = [step(4), step_finished(4), ended()];
     assert_eq!(render(PIPE, &events), [aside("note: the model ended with an empty answer\n")]);
+}
+
+#[test]
+fn an_answer_that_ends_at_its_models_limit_is_said_to_be_cut() {
+    let at_limit = |seq| Event::StepFinished { message_id: message(seq), finish_reason: "length", usage: Usage::default() };
+    let cut = aside("note: the answer ends here: the model's limit for one answer is reached\n");
+    let events = [step(4), text(0, "1. stop"), at_limit(4), ended()];
+    assert_eq!(render(PIPE, &events), [answer("1. stop\n"), cut]);
+    let nothing = aside("note: the model reached its limit for one answer before it said anything\n");
+    assert_eq!(render(PIPE, &[step(4), at_limit(4), ended()]), [nothing]);
+    let went_on = [step(4), text(0, "1."), at_limit(4), step(6), text(0, "Done"), step_finished(6), ended()];
+    assert_eq!(render(PIPE, &went_on), [answer("1.\nDone\n")]);
+}
+
+#[test]
+fn a_picture_in_an_answer_is_said_to_be_there() {
+    let native = NativeBlock(r#"{"inlineData":{"mimeType":"image/png","data":"AAAA"}}"#.to_owned());
+    let stored = Event::Entry {
+        seq: message(4).0,
+        at_ms: 0,
+        entry: Arc::new(Entry::Assistant(AssistantMessage {
+            origin: Origin { dialect: "gemini".to_owned(), provider: "g".to_owned(), model: "m".to_owned() },
+            saw: message(1).0,
+            blocks: vec![AssistantBlock::Opaque { native }],
+            finish: Finish { reason: FinishReason::Stop, raw: None },
+            completion: Completion::Complete,
+            usage: Usage::default(),
+        })),
+    };
+    let expected = aside("note: the model answered with [image, image/png], which is not shown here\n");
+    assert_eq!(render(PIPE, &[step(4), stored, step_finished(4), ended()]), [expected]);
 }
 
 #[test]

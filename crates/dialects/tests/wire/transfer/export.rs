@@ -1,7 +1,9 @@
 //! A conversation in the forms of vendors' libraries.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use turnwright_core::{MessageId, Seq, prompt};
+use turnwright_core::{AssistantBlock, Entry, Journal, MessageId, NativeBlock, Seq, StoredEntry, prompt};
 use turnwright_dialects::export::{ExportForm, pieces};
 
 use super::{exported, imported, journal};
@@ -172,4 +174,31 @@ fn a_history_is_cut_between_steps_alone() {
 fn an_unknown_form_is_named_with_the_known_ones() {
     let error = "opnai".parse::<ExportForm>().unwrap_err().to_string();
     assert_eq!(error, "`opnai` is no form; there are openai, anthropic, gemini, ai-sdk, ai-sdk-ui");
+}
+
+#[test]
+fn a_picture_that_a_model_answered_with_is_in_every_form() {
+    let found = imported(&json!([{"role": "user", "content": "Draw."}, {"role": "assistant", "content": "Here:"}]).to_string());
+    let plain = journal(&found.conversations[0]);
+    let pictured = plain.entries().iter().map(|stored| match &*stored.entry {
+        Entry::Assistant(message) => {
+            let native = NativeBlock(format!(r#"{{"inlineData":{{"mimeType":"image/png","data":"{PNG}"}}}}"#));
+            let mut message = message.clone();
+            message.origin.dialect = "gemini".to_owned();
+            message.blocks.push(AssistantBlock::Opaque { native });
+            StoredEntry { entry: Arc::new(Entry::Assistant(message)), ..stored.clone() }
+        }
+        _ => stored.clone(),
+    });
+    let journal = Journal::replay(pictured).unwrap();
+    let answer = |form| exported(&journal, form, None)[1].clone();
+    let word = "[image, image/png]";
+    assert_eq!(answer(ExportForm::OpenAi)["content"], format!("Here:\n{word}"));
+    let texts = json!([{"type": "text", "text": "Here:"}, {"type": "text", "text": word}]);
+    assert_eq!(answer(ExportForm::Anthropic)["content"], texts);
+    assert_eq!(answer(ExportForm::Gemini)["parts"], json!([{"text": "Here:"}, {"text": word}]));
+    let file = json!({"type": "file", "data": PNG, "mediaType": "image/png"});
+    assert_eq!(answer(ExportForm::AiSdk)["content"], json!([{"type": "text", "text": "Here:"}, file]));
+    let file = json!({"type": "file", "mediaType": "image/png", "url": format!("data:image/png;base64,{PNG}")});
+    assert_eq!(answer(ExportForm::AiSdkUi)["parts"][2], file);
 }
