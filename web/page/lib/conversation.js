@@ -29,11 +29,6 @@ const CATCH_UP_MS = 2_000;
 const LEAVE_AFTER_MS = 10_000;
 
 export class OpenConversation {
-  /** The newest change of what the conversation has chosen. @type {Promise<any>} */
-  #changes = Promise.resolve();
-  /** The newest message, until it is kept or refused. @type {Promise<any>} */
-  #sends = Promise.resolve();
-
   /**
    * @param {string} id
    * @param {() => void} onChange told when something changed that lists show
@@ -292,18 +287,8 @@ export class OpenConversation {
     this.#keep(this.unsent.value.filter((other) => other.key !== key));
   }
 
-  /**
-   * Sends a message after those before it, and under what was chosen before it was said.
-   * @param {Unsent} unsent
-   */
-  #deliver(unsent) {
-    const chosen = this.#changes;
-    return (this.#sends = this.#sends.then(() => chosen).then(() => this.#post(unsent),
-      (error) => this.#change(unsent.key, { state: "refused", why: sentence(error) })));
-  }
-
   /** @param {Unsent} unsent */
-  async #post(unsent) {
+  async #deliver(unsent) {
     let wait_ms = 500;
     while (!this.closing.signal.aborted) {
       try {
@@ -376,18 +361,9 @@ export class OpenConversation {
   }
 
   /** @param {any} change */
-  change(change) {
-    const done = this.#changes.catch(() => {}).then(async () => {
-      this.info.value = { ...this.info.value, ...(await call(this.path, { method: "PATCH", body: change })) };
-      this.onChange();
-    });
-    this.#changes = done;
-    done.catch(() => {
-      if (this.#changes === done) this.#changes = Promise.resolve();
-      // What was chosen is not what counts: the old is shown again.
-      this.info.value = { ...this.info.value };
-    });
-    return done;
+  async change(change) {
+    this.info.value = { ...this.info.value, ...(await call(this.path, { method: "PATCH", body: change })) };
+    this.onChange();
   }
 
   /**

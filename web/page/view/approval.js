@@ -79,7 +79,7 @@ export function Approve({ name, title, server, input, wait, decide }) {
     }
     const at = /** @type {HTMLElement} */ (event.target).tagName;
     const key = keys[event.key];
-    if (mode !== "asking" || !key || event.repeat || /TEXTAREA|INPUT|SELECT/.test(at) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (mode !== "asking" || !key || /TEXTAREA|INPUT|SELECT/.test(at) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     key();
   };
