@@ -10,7 +10,6 @@ mod native;
 mod output;
 mod request;
 mod stream;
-mod unseen;
 mod wire;
 
 use serde::Deserialize;
@@ -41,7 +40,7 @@ impl Dialect for Anthropic {
     }
 
     fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Mended> {
-        if mend::is_refused(failure) { mend::mended(body) } else { unseen::mended(body, failure) }
+        mend::is_refused(failure).then(|| mend::mended(body)).flatten()
     }
 
     fn still_mended(&self, body: &[u8], messages: usize) -> Option<Vec<u8>> {

@@ -27,8 +27,6 @@ use crate::{EndpointConfig, client};
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Of how many models it is remembered what is known of them.
 const KNOWN_MODELS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
-/// How often a request is sent once more without what was refused of it: each refusal names one thing.
-const MAX_MENDS: usize = 8;
 /// The most bytes of a list of models.
 const MAX_MODELS_BYTES: usize = 8 * 1024 * 1024;
 
@@ -198,25 +196,22 @@ impl Endpoint {
     /// Sends a request once; where the endpoint refuses a part of it that can be done without, once more without that
     /// for each such part.
     pub(crate) async fn open(&self, Prepared { request, talk }: &mut Prepared) -> Result<Opened, Failed> {
-        let (mut mends, mut messages) = (0, 0);
         loop {
             let answer = self.send(Method::POST, request).await;
-            let Err(failed) = &answer else {
-                if let Some(talk) = talk.as_ref().filter(|_| messages > 0) {
-                    self.mended.remember(talk, messages);
-                }
-                return answer;
-            };
+            let Err(failed) = &answer else { return answer };
             let mut optional = request.optional.iter().map(|(name, _)| *name);
             let is_refusal = matches!(failed.failure.status, Some(400 | 422));
             let Some(name) = optional.find(|name| is_refusal && failed.failure.message.contains(name)) else {
-                let mended = self.config.dialect.mended(&request.body, &failed.failure).filter(|_| mends < MAX_MENDS);
-                let Some(mended) = mended else { return answer };
-                mends += 1;
-                messages = messages.max(mended.messages);
+                let Some(mended) = self.config.dialect.mended(&request.body, &failed.failure) else { return answer };
                 // Nothing of it is optional.
                 (request.body, request.optional) = (mended.body.into(), Vec::new());
-                continue;
+                let answer = self.send(Method::POST, request).await;
+                if answer.is_ok()
+                    && let Some(talk) = talk
+                {
+                    self.mended.remember(talk, mended.messages);
+                }
+                return answer;
             };
             self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(name);
             request.drop_optional(name);

@@ -135,24 +135,3 @@ async fn what_does_not_help_is_not_remembered() {
     assert_eq!(ask(&provider, "a", messages).await, "Well.");
     assert!(body(server.requests().get(2).unwrap()).contains("old_thought"));
 }
-
-#[tokio::test]
-async fn each_picture_that_is_refused_is_left_out_until_the_rest_is_answered() {
-    let api = &APIS[0];
-    let refusal = |at: u32| {
-        let message = format!("messages.0.content.{at}.image.source.base64.data: Could not process image");
-        let error = serde_json::json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
-        json_answer("400 Bad Request", &error.to_string())
-    };
-    let server = Server::start(vec![refusal(0), refusal(2), json_answer("200 OK", api.answer)]).await;
-    let config =
-        EndpointConfig { max_retries: 0, ..EndpointConfig::new("local", by_name(api.dialect).unwrap(), &server.base_url) };
-    let png = |end: &str| ContentBlock::Image { data: format!("iVBORw0KGgo{end}"), mime_type: "image/png".to_owned() };
-    let pictures = UserMessage { content: vec![png("A"), png("B"), png("C")], settings: settings() };
-    let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &pictures }];
-    assert_eq!(ask(&provider(config), "a", messages).await, "Well.");
-    let requests = server.requests();
-    let last = body(requests.last().unwrap());
-    let held = ["A", "B", "C"].map(|end| last.contains(&format!("iVBORw0KGgo{end}")));
-    assert_eq!((requests.len(), held), (3, [false, true, false]));
-}
