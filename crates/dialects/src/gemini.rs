@@ -1,7 +1,6 @@
 //! Gemini: the `generateContent` format of Google's Gemini API and of Vertex AI.
 
 mod calls;
-mod mend;
 mod message;
 mod model;
 mod request;
@@ -12,7 +11,7 @@ use serde::Deserialize;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{NativeBlock, ProviderFailure};
 
-use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Mended, Offered, StreamDecoder, Target};
+use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, Target};
 use crate::failure::{self, malformed};
 use crate::kept::Kept;
 use crate::profile::Profile;
@@ -30,14 +29,6 @@ impl Dialect for Gemini {
 
     fn request(&self, target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
         request::request(target, prompt, kept)
-    }
-
-    fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Mended> {
-        if mend::is_refused(failure) { mend::without_signatures(body, usize::MAX) } else { None }
-    }
-
-    fn still_mended(&self, body: &[u8], messages: usize) -> Option<Vec<u8>> {
-        mend::without_signatures(body, messages).map(|mended| mended.body)
     }
 
     fn decoder(&self, _profile: &Profile, _offered: &Offered) -> Box<dyn StreamDecoder> {
