@@ -3,11 +3,9 @@
 //! Nothing is kept on the provider's side (`store: false`): each request carries the whole conversation. Tools, system
 //! prompt and items come first and in one order, so the bytes before a new item stay the same (law 7).
 
-use std::borrow::Cow;
-
 use serde::Serialize;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ReasoningEffort, ToolChoice};
+use turnwright_core::{ConversationId, ReasoningEffort, ToolChoice};
 
 use super::message::Writer;
 use super::tools;
@@ -36,9 +34,8 @@ struct Rest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    prompt_cache_key: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    include: Option<[&'static str; 1]>,
+    prompt_cache_key: Option<&'a str>,
+    include: [&'static str; 1],
     store: bool,
     stream: bool,
 }
@@ -112,8 +109,8 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
             Some(Choice::Allowed { kind: "allowed_tools", mode: "required", tools })
         }
     };
-    let may_think = target.model.reasoning != Some(ReasoningStyle::Never);
-    let effort = settings.reasoning_effort.filter(|_| may_think && profile.reasoning_effort);
+    let thinks = target.model.reasoning != Some(ReasoningStyle::Never) && profile.reasoning_effort;
+    let effort = settings.reasoning_effort.filter(|_| thinks);
     // A model that thinks takes no temperature.
     let is_thinking = effort.is_some_and(|effort| effort != ReasoningEffort::None);
     let rest = Rest {
@@ -126,26 +123,11 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         reasoning: effort.map(|effort| Reasoning { effort, summary: "auto" }),
         max_output_tokens: settings.max_output_tokens.map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
         temperature: settings.temperature.filter(|_| target.model.temperature != Some(false) && !is_thinking),
-        prompt_cache_key: prompt.conversation.map(|id| cache_key(id.as_str())),
-        // Refused for models that do not reason.
-        include: may_think.then_some(["reasoning.encrypted_content"]),
+        prompt_cache_key: prompt.conversation.map(ConversationId::as_str),
+        include: ["reasoning.encrypted_content"],
         store: false,
         stream: true,
     };
     json::write_rest(&rest, &mut body);
     HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body: kept.keep(body), optional: Vec::new() }
-}
-
-/// The longest `prompt_cache_key` that is taken, in bytes.
-const MAX_CACHE_KEY: usize = 64;
-
-/// What the requests of one conversation have in common. One of a long id ends with what tells it from others that begin alike.
-fn cache_key(id: &str) -> Cow<'_, str> {
-    if id.len() <= MAX_CACHE_KEY {
-        return Cow::Borrowed(id);
-    }
-    // FNV-1a.
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    // An id is in ASCII.
-    Cow::Owned(format!("{}-{hash:016x}", id.get(..MAX_CACHE_KEY - 17).unwrap_or_default()))
 }

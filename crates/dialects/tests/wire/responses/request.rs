@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::PromptMessage;
 use turnwright_core::{
     AssistantBlock, Completion, ContentBlock, CutOffCause, EmbeddedResource, Outcome, OutputFormat, ProviderFailure,
-    ProviderFailureKind, ReasoningEffort, ReasoningStyle, ToolChoice, ToolErrorKind,
+    ProviderFailureKind, ReasoningEffort, ToolChoice, ToolErrorKind,
 };
 use turnwright_dialects::openai_responses::OpenAiResponses;
 use turnwright_dialects::{Dialect, Profile, ReasoningReplay, by_name};
@@ -81,35 +81,6 @@ fn settings_are_parameters_and_what_is_not_chosen_is_left_out() {
     let format = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": true});
     assert_eq!(ask.body()["text"], json!({"format": format}));
     valid(&ask);
-}
-
-#[test]
-fn encrypted_reasoning_is_asked_for_where_a_model_may_reason() {
-    let hello = question("hi");
-    let mut ask = Ask::new(vec![asks(1, &hello)]);
-    for (reasoning, expected) in [
-        (None, Some(json!(["reasoning.encrypted_content"]))),
-        (Some(ReasoningStyle::Effort), Some(json!(["reasoning.encrypted_content"]))),
-        (Some(ReasoningStyle::Never), None),
-    ] {
-        ask.model.reasoning = reasoning;
-        assert_eq!(ask.body().get("include"), expected.as_ref(), "{reasoning:?}");
-        valid(&ask);
-    }
-}
-
-#[test]
-fn the_cache_key_of_a_long_id_is_short_and_its_own() {
-    let hello = question("hi");
-    let key = |id: &str| {
-        let mut ask = Ask::new(vec![asks(1, &hello)]);
-        ask.conversation = Some(id.parse().unwrap());
-        ask.body()["prompt_cache_key"].as_str().unwrap().to_owned()
-    };
-    assert_eq!(key(&"c".repeat(64)), "c".repeat(64));
-    let [a, b] = ["a", "b"].map(|end| key(&format!("{}{end}", "c".repeat(127))));
-    assert_eq!((a.len(), b.len(), a == b), (64, 64, false));
-    assert_eq!(a, key(&format!("{}a", "c".repeat(127))));
 }
 
 #[test]
