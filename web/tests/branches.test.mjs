@@ -43,6 +43,9 @@ test("an answer is made again with another model, in a branch", async () => {
   await say(page, "which model?");
   await page.getByText("You said: which model?").waitFor();
   const original = idOf(page);
+  // Hundreds of models below each answer would be slow: they are there once somebody turns to the list.
+  assert.equal(await page.getByLabel("Answer again").locator("option").count(), 1);
+  await page.getByLabel("Answer again").dispatchEvent("pointerdown");
   await page.getByLabel("Answer again").selectOption("scripted/two");
   await page.waitForFunction((before) => !location.hash.includes(before), original);
   await page.getByText("You said: which model?").waitFor();
@@ -218,4 +221,22 @@ test("instructions and limits of a conversation reach the model", async () => {
   await say(page, "again");
   await page.getByText("You said: again").waitFor();
   assert.equal("temperature" in place.model.requests.at(-1), false);
+});
+
+test("settings that the server does not take stay where they were written", async () => {
+  const page = await lookAt(place);
+  await say(page, "hello");
+  await page.getByText("You said: hello").waitFor();
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("button", { name: "Settings…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Settings of this conversation" });
+  await dialog.getByLabel("Instructions for the model").fill("written for long");
+  await page.route("**/api/v1/conversations/*", (route) => (route.request().method() === "PATCH" ? route.abort() : route.fallback()));
+  await dialog.getByRole("button", { name: "Store" }).click();
+  await dialog.getByRole("alert").getByText("The server cannot be reached.").waitFor();
+  assert.equal(await dialog.getByLabel("Instructions for the model").inputValue(), "written for long");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await dialog.getByRole("button", { name: "Store" }).click();
+  await dialog.waitFor({ state: "detached" });
+  assert.equal((await place.api(`/conversations/${idOf(page)}`)).system_prompt, "written for long");
 });

@@ -23,6 +23,8 @@ export function Composer({ conversation }) {
   const { word, list, at, move, dismiss } = useSuggestions(text.slice(0, cursor));
   const [uploads, count] = useState(0);
   const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  /** What is written at this moment, also while something is on its way. */
+  const written = useRef(text);
   const state = conversation?.state.value;
   const isRunning = state === "running";
   useEffect(() => box.current?.focus({ preventScroll: true }), []);
@@ -49,11 +51,13 @@ export function Composer({ conversation }) {
       window.removeEventListener("prompt", onPrompt);
       window.removeEventListener("context", onContext);
     };
-  }, []);
+  }, [place]);
+  // What is written while a conversation is made is for that one.
+  useEffect(() => store(place, written.current || null), [place]);
   const change = (/** @type {string} */ words, end = words.length) => {
-    write(words);
+    write((written.current = words));
     place_cursor(end);
-    store(place, words === "" ? null : words);
+    store(place, words || null);
   };
   /** Puts words in the place of the one that was begun. @param {string} words */
   const replace = (words) => {
@@ -94,15 +98,20 @@ export function Composer({ conversation }) {
     }
     if (isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0)) return;
     sending(true);
+    // It is kept until it is taken: what is written and attached meanwhile is not part of it.
+    write((written.current = ""));
+    attach([]);
+    take([]);
     try {
       const blocks = [...files.map(block), ...read.flatMap(({ blocks }) => blocks)];
       await say(text, blocks.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...blocks]);
-      change("");
+      store(place, (conversation && written.current) || null);
       for (const file of files) URL.revokeObjectURL(file.preview);
-      attach([]);
-      take([]);
     } catch (error) {
       tellError(error);
+      change([text, written.current].filter(Boolean).join("\n"));
+      attach((later) => [...files, ...later]);
+      take((later) => [...read, ...later]);
     } finally {
       sending(false);
       box.current?.focus();
