@@ -9,7 +9,7 @@ import { commandIn, fillPrompt, readResource } from "../lib/commands.js";
 import { Icon } from "./icon.js";
 import { PromptDialog, Suggestions, useSuggestions } from "./suggest.js";
 
-/** A file that the server has; `preview` is an address in this page. @typedef {{id: string, name: string, type: string, preview: string}} Attached */
+/** A file that the server has; `preview` is an address in this page. @typedef {{id: string, name: string, type: string, size: number, preview: string}} Attached */
 
 /** @param {{conversation: import("../lib/conversation.js").OpenConversation | null}} props */
 export function Composer({ conversation }) {
@@ -85,6 +85,7 @@ export function Composer({ conversation }) {
     if (blocks.length > 0) take((all) => [...all, { name, blocks }]);
     box.current?.focus();
   };
+  const isUnready = isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0);
   const send = async () => {
     const command = commandIn(text);
     if (command) {
@@ -96,7 +97,7 @@ export function Composer({ conversation }) {
       }
       return;
     }
-    if (isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0)) return;
+    if (isUnready) return;
     sending(true);
     // It is kept until it is taken: what is written and attached meanwhile is not part of it.
     write((written.current = ""));
@@ -195,7 +196,7 @@ export function Composer({ conversation }) {
         onSelect=${(/** @type {any} */ event) => place_cursor(event.target.selectionStart)}
         onInput=${(/** @type {any} */ event) => change(event.target.value, event.target.selectionStart)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
       ${(isRunning || state === "waiting") && html`<button type="button" class="round" aria-label="Stop" title="Stop" onClick=${stop}><${Icon} name="stop" /></button>`}
-      <button class="round main-action" aria-label="Send" title="Send" disabled=${isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0)}><${Icon} name="send" /></button>
+      <button class="round main-action" aria-label="Send" title="Send" disabled=${isUnready}><${Icon} name="send" /></button>
     </div>
   </form>`;
 }
@@ -216,14 +217,14 @@ export const addContext = (key, name, text) =>
   window.dispatchEvent(new CustomEvent("context", { detail: { key, name, blocks: text === "" ? [] : [{ type: "text", text: `${name}:\n${text}` }] } }));
 
 /** What names a file in a message. @param {Attached} file */
-function block({ id, name, type }) {
-  return { type: "resource_link", uri: `/api/v1/artifacts/${id}`, name, mimeType: type };
+function block({ id, name, type, size }) {
+  return { type: "resource_link", uri: `/api/v1/artifacts/${id}`, name, mimeType: type, size };
 }
 
-/** Gives the server a file, which says what it is. @param {File} file @returns {Promise<{id: string, name: string, type: string}>} */
+/** Gives the server a file, which says what it is. @param {File} file @returns {Promise<{id: string, name: string, type: string, size: number}>} */
 async function upload(file) {
   const form = new FormData();
   form.append("file", file, file.name || "file");
   const stored = await call("/artifacts", { method: "POST", form });
-  return { id: stored.id, name: stored.name, type: stored.media_type };
+  return { id: stored.id, name: stored.name, type: stored.media_type, size: stored.bytes };
 }
