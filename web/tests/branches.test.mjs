@@ -156,16 +156,20 @@ test("a prompt of a server is put in by #, and a resource attached by @", { skip
   assert.deepEqual(page.wrong, []);
 });
 
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** Gives the composer a file. */
+const giver = (page) => (kind, name, type, base64) => page.getByRole("textbox", { name: "Message" }).evaluate((box, [kind, name, type, base64]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))], name, { type }));
+  box.dispatchEvent(kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
+    : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+}, [kind, name, type, base64]);
+
 test("files are attached by paste and by drop, seen before they are sent, taken away, and kept whole", async () => {
   const page = await lookAt(place);
   const composer = page.getByRole("textbox", { name: "Message" });
-  const given = (kind, name, type, base64) => composer.evaluate((box, [kind, name, type, base64]) => {
-    const data = new DataTransfer();
-    data.items.add(new File([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))], name, { type }));
-    box.dispatchEvent(kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
-      : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
-  }, [kind, name, type, base64]);
-  const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  const given = giver(page);
   await given("paste", "dot.png", "image/png", pixel);
   const attached = page.locator(".attached li");
   await attached.filter({ hasText: "dot.png" }).locator("img").waitFor();
@@ -184,6 +188,32 @@ test("files are attached by paste and by drop, seen before they are sent, taken 
   assert.match(JSON.stringify(place.model.requests.at(-1).messages.at(-1)), /words of a file/);
   await page.reload();
   await page.locator(".said", { hasText: "words of a file" }).getByRole("img", { name: "Attached image" }).waitFor();
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a picture that is sent while a turn runs is shown, and said again in a branch", async () => {
+  const page = await lookAt(place);
+  await say(page, "count through picture");
+  await page.getByText("n59", { exact: false }).first().waitFor();
+  await giver(page)("paste", "dot.png", "image/png", pixel);
+  await page.locator(".attached img").waitFor();
+  await say(page, "look at this");
+  const shown = page.locator(".said", { hasText: "look at this" }).getByRole("img", { name: "Attached image" });
+  await shown.waitFor();
+  await page.waitForFunction(() => document.querySelector(".said img")?.naturalWidth === 1);
+  place.model.gate("picture").open();
+  await page.getByText("You said: look at this").waitFor();
+  await page.getByLabel("Answer again").waitFor();
+  await page.reload();
+  await page.locator(".turn").locator(shown).waitFor();
+  assert.equal(await page.getByText("[image, image/png]").count(), 0);
+  const original = idOf(page);
+  await page.getByLabel("Answer again").focus();
+  await page.getByLabel("Answer again").selectOption("scripted/two");
+  await page.waitForFunction((before) => !location.hash.includes(before), original);
+  await page.getByLabel("Answer again").waitFor();
+  const [turn] = (await place.api(`/conversations/${idOf(page)}/turns`)).data;
+  assert.deepEqual(turn.content.map(({ type, text }) => text ?? type), ["count through picture", "look at this", "image"]);
   assert.deepEqual(page.wrong, []);
 });
 

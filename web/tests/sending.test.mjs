@@ -195,3 +195,15 @@ test("what is written while a conversation is made stays, and comes back where i
   await page.waitForFunction(() => document.querySelector(".composer textarea").value === "");
   assert.deepEqual(page.wrong, []);
 });
+
+test("where nothing is chosen, the installation's own way of asking counts", async () => {
+  const elsewhere = await startPlace({ env: { TURNWRIGHT_APPROVE: "all" } });
+  try {
+    const page = await lookAt(elsewhere);
+    await say(page, write("free.txt"));
+    await page.getByText("The tool said").waitFor();
+    assert.equal(existsSync(join(elsewhere.folder, "free.txt")), true);
+  } finally {
+    await elsewhere.stop();
+  }
+});
