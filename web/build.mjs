@@ -51,9 +51,11 @@ for (const [name, { from, before, after }] of Object.entries(scripts)) {
 }
 /** Takes out of the templates of a module of ours what stands before their lines: it shows nowhere. */
 const withoutIndents = (text) => text.replace(/^[ \t]+/gm, "").replace(/\n{2,}/g, "\n");
+/** Takes out of the templates of a module of ours that was made small the line ends beside tags and values: they show nowhere either. */
+const withoutBreaks = (code) => code.replace(/(?<=>)\n|\n(?=<)|(?<=\})\n(?=\$\{)/g, "");
 /** A module made small: without comments and spaces, with short names for what nobody outside sees. Licences stay. */
 const small = async (text) => {
-  const { code } = await minify(text, { module: true, ecma: 2020, compress: { passes: 3 }, format: { comments: "some" } });
+  const { code } = await minify(text, { module: true, ecma: 2020, compress: { passes: 3, inline: 1 }, format: { comments: "some" } });
   if (!code) throw new Error("a module that is empty when it is made small");
   return code;
 };
@@ -81,7 +83,7 @@ for (const file of readdirSync(making, { recursive: true, withFileTypes: true })
   } else if (file.name.endsWith(".js") && !file.parentPath.includes("/vendor")) {
     const text = readFileSync(path, "utf8");
     want(text);
-    writeFileSync(path, await small(withoutIndents(text)));
+    writeFileSync(path, withoutBreaks(await small(withoutIndents(text))));
   }
 }
 const { imports } = JSON.parse(readFileSync(join(here, "page/index.html"), "utf8").match(/<script type="importmap">(.*?)<\/script>/s)[1]);
@@ -98,12 +100,19 @@ for (const name of languages) {
   writeFileSync(path, await small(readFileSync(path, "utf8")));
 }
 
+/** The smallest gzip that zlib makes of a text: which of its ways suits best differs from text to text. */
+const packed = (text) => {
+  const strategies = [constants.Z_DEFAULT_STRATEGY, constants.Z_FILTERED];
+  const ways = strategies.flatMap((strategy) => [5, 6, 7, 8, 9].map((memLevel) => gzipSync(text, { level: 9, memLevel, strategy })));
+  return ways.reduce((least, next) => (next.length < least.length ? next : least));
+};
+
 const bytes = { gzip: 0, brotli: 0 };
 const files = readdirSync(making, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
 for (const file of files) {
   const path = join(file.parentPath, file.name);
   const text = readFileSync(path);
-  const gzip = gzipSync(text, { level: 9, memLevel: 9 });
+  const gzip = packed(text);
   const brotli = brotliCompressSync(text, {
     params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY, [constants.BROTLI_PARAM_SIZE_HINT]: text.length },
   });

@@ -13,6 +13,10 @@ after(async () => { await closeBrowser(); await place?.stop(); });
 const write = (path, content = "line one\nline two\n") => `tool filesystem__write ${JSON.stringify({ path, content })}`;
 const question = (page) => page.getByRole("group", { name: "Decision about Write a file" }).first();
 const rules = async () => (await place.api("/approvals/rules")).data.map(({ scope, tool, when, action }) => ({ scope, tool, when, action }));
+/** Presses a key until the last question is gone: one that came by itself takes none at once. */
+const untilDecided = async (page, key) => {
+  while (await page.locator(".approve").count() > 0) await page.keyboard.press(key);
+};
 const isOver = (page) => page.getByText("The tool said").last().waitFor();
 
 test("a file that is there is shown as it is beside what it will be", async () => {
@@ -175,8 +179,41 @@ test("after a decision the keys are at the next question", async () => {
   await question(page).focus();
   await page.keyboard.press("y");
   await page.waitForFunction(() => document.querySelectorAll(".approve").length === 1 && document.activeElement?.closest(".approve"));
-  await page.keyboard.press("d");
+  await untilDecided(page, "d");
   await isOver(page);
   assert.deepEqual(await page.locator(".card .word").allInnerTexts(), ["done", "denied"]);
   assert.deepEqual(page.wrong, []);
+});
+
+test("a key that is held decides about nothing", async () => {
+  const page = await lookAt(place);
+  await say(page, write("held.txt"));
+  await question(page).getByRole("button", { name: "Allow once" }).waitFor();
+  await question(page).focus();
+  for (const key of ["y", "t", "c", "d"]) {
+    await question(page).evaluate((box, key) => box.dispatchEvent(new KeyboardEvent("keydown", { key, repeat: true, bubbles: true })), key);
+  }
+  await page.keyboard.press("n");
+  await question(page).getByLabel("Why not, for the model").fill("not by holding");
+  await page.keyboard.press("Enter");
+  await isOver(page);
+  const told = place.model.requests.at(-1).messages.findLast(({ role }) => role === "tool").content;
+  assert.match(String(told), /not by holding/);
+  assert.equal(existsSync(join(place.folder, "held.txt")), false);
+});
+
+test("a question that gets the keys by itself takes none for a moment", async () => {
+  const page = await lookAt(place);
+  await say(page, 'both filesystem__write filesystem__write {"path":"hasty.txt","content":"x"}');
+  await page.getByRole("button", { name: "Allow once" }).nth(1).waitFor();
+  await question(page).focus();
+  // As somebody does who types faster than the next question comes.
+  await page.evaluate(() => document.addEventListener("focusin", ({ target }) => {
+    if (target.matches(".approve")) target.dispatchEvent(new KeyboardEvent("keydown", { key: "y", bubbles: true }));
+  }));
+  await page.keyboard.press("y");
+  await page.waitForFunction(() => document.querySelectorAll(".approve").length === 1 && document.activeElement?.closest(".approve"));
+  await untilDecided(page, "d");
+  await isOver(page);
+  assert.deepEqual(await page.locator(".card .word").allInnerTexts(), ["done", "denied"]);
 });

@@ -43,6 +43,9 @@ test("an answer is made again with another model, in a branch", async () => {
   await say(page, "which model?");
   await page.getByText("You said: which model?").waitFor();
   const original = idOf(page);
+  // Hundreds of models below each answer would be slow: they are there once somebody turns to the list.
+  assert.equal(await page.getByLabel("Answer again").locator("option").count(), 1);
+  await page.getByLabel("Answer again").dispatchEvent("pointerdown");
   await page.getByLabel("Answer again").selectOption("scripted/two");
   await page.waitForFunction((before) => !location.hash.includes(before), original);
   await page.getByText("You said: which model?").waitFor();
@@ -153,16 +156,20 @@ test("a prompt of a server is put in by #, and a resource attached by @", { skip
   assert.deepEqual(page.wrong, []);
 });
 
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** Gives the composer a file. */
+const giver = (page) => (kind, name, type, base64) => page.getByRole("textbox", { name: "Message" }).evaluate((box, [kind, name, type, base64]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))], name, { type }));
+  box.dispatchEvent(kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
+    : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+}, [kind, name, type, base64]);
+
 test("files are attached by paste and by drop, seen before they are sent, taken away, and kept whole", async () => {
   const page = await lookAt(place);
   const composer = page.getByRole("textbox", { name: "Message" });
-  const given = (kind, name, type, base64) => composer.evaluate((box, [kind, name, type, base64]) => {
-    const data = new DataTransfer();
-    data.items.add(new File([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))], name, { type }));
-    box.dispatchEvent(kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
-      : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
-  }, [kind, name, type, base64]);
-  const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  const given = giver(page);
   await given("paste", "dot.png", "image/png", pixel);
   const attached = page.locator(".attached li");
   await attached.filter({ hasText: "dot.png" }).locator("img").waitFor();
@@ -184,6 +191,32 @@ test("files are attached by paste and by drop, seen before they are sent, taken 
   assert.deepEqual(page.wrong, []);
 });
 
+test("a picture that is sent while a turn runs is shown, and said again in a branch", async () => {
+  const page = await lookAt(place);
+  await say(page, "count through picture");
+  await page.getByText("n59", { exact: false }).first().waitFor();
+  await giver(page)("paste", "dot.png", "image/png", pixel);
+  await page.locator(".attached img").waitFor();
+  await say(page, "look at this");
+  const shown = page.locator(".said", { hasText: "look at this" }).getByRole("img", { name: "Attached image" });
+  await shown.waitFor();
+  await page.waitForFunction(() => document.querySelector(".said img")?.naturalWidth === 1);
+  place.model.gate("picture").open();
+  await page.getByText("You said: look at this").waitFor();
+  await page.getByLabel("Answer again").waitFor();
+  await page.reload();
+  await page.locator(".turn").locator(shown).waitFor();
+  assert.equal(await page.getByText("[image, image/png]").count(), 0);
+  const original = idOf(page);
+  await page.getByLabel("Answer again").focus();
+  await page.getByLabel("Answer again").selectOption("scripted/two");
+  await page.waitForFunction((before) => !location.hash.includes(before), original);
+  await page.getByLabel("Answer again").waitFor();
+  const [turn] = (await place.api(`/conversations/${idOf(page)}/turns`)).data;
+  assert.deepEqual(turn.content.map(({ type, text }) => text ?? type), ["count through picture", "look at this", "image"]);
+  assert.deepEqual(page.wrong, []);
+});
+
 test("what is said while a call waits is shown as held", async () => {
   const page = await lookAt(place);
   await say(page, 'tool filesystem__write {"path":"held.txt","content":"x"}');
@@ -191,9 +224,9 @@ test("what is said while a call waits is shown as held", async () => {
   await page.waitForFunction(() => document.querySelector(".composer textarea").placeholder.startsWith("Decide"));
   await say(page, "and one thing more");
   await page.locator(".said", { hasText: "and one thing more" }).waitFor();
-  await page.getByText("Held: it is taken up").waitFor();
+  await page.getByText("Held until the turn").waitFor();
   await page.getByRole("button", { name: "Allow once" }).click();
-  await page.getByText("Held: it is taken up").waitFor({ state: "detached" });
+  await page.getByText("Held until the turn").waitFor({ state: "detached" });
   assert.equal(await page.locator(".said", { hasText: "and one thing more" }).count(), 1);
 });
 
@@ -218,4 +251,22 @@ test("instructions and limits of a conversation reach the model", async () => {
   await say(page, "again");
   await page.getByText("You said: again").waitFor();
   assert.equal("temperature" in place.model.requests.at(-1), false);
+});
+
+test("settings that the server does not take stay where they were written", async () => {
+  const page = await lookAt(place);
+  await say(page, "hello");
+  await page.getByText("You said: hello").waitFor();
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("button", { name: "Settings…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Settings of this conversation" });
+  await dialog.getByLabel("Instructions for the model").fill("written for long");
+  await page.route("**/api/v1/conversations/*", (route) => (route.request().method() === "PATCH" ? route.abort() : route.fallback()));
+  await dialog.getByRole("button", { name: "Store" }).click();
+  await dialog.getByRole("alert").getByText("The server cannot be reached.").waitFor();
+  assert.equal(await dialog.getByLabel("Instructions for the model").inputValue(), "written for long");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await dialog.getByRole("button", { name: "Store" }).click();
+  await dialog.waitFor({ state: "detached" });
+  assert.equal((await place.api(`/conversations/${idOf(page)}`)).system_prompt, "written for long");
 });

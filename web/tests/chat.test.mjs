@@ -149,9 +149,20 @@ test("a failed turn says why and is tried again, with another model too", async 
   while (place.model.requests.length === failed) await page.waitForTimeout(20);
   await page.waitForFunction(() => document.querySelectorAll(".failure").length === 1);
   const before = place.model.requests.length;
+  await page.getByLabel("Try again with another model").focus();
   await page.getByLabel("Try again with another model").selectOption("scripted/two");
   await page.getByText("You said: please").waitFor();
   assert.equal(place.model.requests.slice(before).at(-1).model, "two");
+});
+
+test("an answer without a word is told as one", async () => {
+  const page = await lookAt(place);
+  await say(page, "think alone");
+  await page.getByText("The answer is empty.").waitFor();
+  await say(page, "hello");
+  await page.getByText("You said: hello").waitFor();
+  await page.getByRole("button", { name: "Copy answer" }).nth(1).waitFor();
+  assert.equal(await page.getByText("The answer is empty.").count(), 1);
 });
 
 test("a message that is sent while a turn runs is shown in its place and answered", async () => {

@@ -198,6 +198,9 @@ async function answer(asked, { text, think, call, partly, gate }) {
       await think("First a title, then the rest.");
       for (const piece of MARKDOWN.match(/[\s\S]{1,7}/g)) await text(piece);
       return "stop";
+    case "think alone":
+      await think("Nothing comes of it.");
+      return "stop";
     case "hostile":
       for (const piece of HOSTILE.match(/[\s\S]{1,11}/g)) await text(piece);
       return "stop";

@@ -108,6 +108,41 @@ test("tools are chosen for a conversation", async () => {
   assert.deepEqual(place.model.requests.at(-1).tools.map((tool) => tool.function.name), ["filesystem__read"]);
 });
 
+test("the boxes of the tools are what is stored, however long that takes and where it is refused", async () => {
+  const page = await lookAt(place);
+  await say(page, "hello");
+  await page.getByText("You said: hello").waitFor();
+  const id = decodeURIComponent(new URL(page.url()).hash.split("/").at(-1));
+  await page.getByRole("button", { name: "Tools", exact: true }).click();
+  const dialog = page.getByRole("dialog", { name: "Tools of this conversation" });
+  const box = (name) => dialog.getByRole("checkbox", { name });
+  await box(/^Delete a file/).waitFor();
+  const held = [];
+  await page.route("**/api/v1/conversations/*", (route) => (route.request().method() === "PATCH" ? void held.push(route) : route.fallback()));
+  const next = async (count) => {
+    while (held.length < count) await page.waitForTimeout(20);
+    return held[count - 1];
+  };
+  await box(/^Delete a file/).uncheck();
+  const first = await next(1);
+  await box(/^Run a command/).uncheck();
+  await page.evaluate(() => fetch("/api/v1/me"));
+  assert.equal(held.length, 1);
+  await first.continue();
+  await (await next(2)).continue();
+  await page.waitForFunction((id) => fetch(`/api/v1/conversations/${id}`).then((told) => told.json())
+    .then(({ tools }) => tools && !tools.includes("command__run")), id);
+  assert.equal((await place.api(`/conversations/${id}`)).tools.includes("filesystem__delete"), false);
+  await box(/^Write a file/).uncheck();
+  await (await next(3)).abort();
+  await dialog.getByRole("alert").getByText("The server cannot be reached.").waitFor();
+  assert.deepEqual(await Promise.all([/^Delete a file/, /^Run a command/, /^Write a file/].map((name) => box(name).isChecked())), [false, false, true]);
+  await box(/^Write a file/).uncheck();
+  await (await next(4)).continue();
+  await dialog.getByRole("alert").waitFor({ state: "detached" });
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
 test("a form has the fields of the server's schema, and its answer reaches the server", { skip: !everything }, async () => {
   const page = await lookAt(place);
   await page.getByLabel("What runs without asking").selectOption("all");

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::Approve;
+
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Caller {
@@ -18,6 +20,8 @@ pub struct Caller {
     pub how: String,
     /// The token that this came with, or with which the browser was signed in; null where there is none.
     pub token_id: Option<String>,
+    /// What happens to calls for which no rule decides, where nothing was chosen for the conversation: the installation's.
+    pub approve: Approve,
 }
 
 /// Somebody who may use the installation.

@@ -65,6 +65,11 @@ fn what_people_say_is_answered_and_survives_reloads_kills_and_lost_networks() {
 }
 
 #[test]
+fn what_is_said_is_sent_as_it_was_shown_and_in_its_order() {
+    run("sending.test.mjs");
+}
+
+#[test]
 fn tools_are_shown_decided_about_and_brought_by_servers() {
     run("tools.test.mjs");
 }

@@ -73,12 +73,7 @@ pub(crate) fn conversation(conversation: Conversation) -> api::Conversation {
         model: overlay.model.map(|model| model.to_string()),
         system_prompt: overlay.system_prompt,
         settings: api::Settings {
-            approve: overlay.approve.map(|mode| match mode {
-                ApproveMode::Ask => api::Approve::Ask,
-                ApproveMode::All => api::Approve::All,
-                ApproveMode::None => api::Approve::None,
-                ApproveMode::ReadOnly => api::Approve::ReadOnly,
-            }),
+            approve: overlay.approve.map(told_approve),
             max_steps: overlay.max_steps,
             temperature: overlay.temperature,
             max_output_tokens: overlay.max_output_tokens,
@@ -173,6 +168,15 @@ pub(crate) fn approve(mode: api::Approve) -> ApproveMode {
         api::Approve::All => ApproveMode::All,
         api::Approve::None => ApproveMode::None,
         api::Approve::ReadOnly => ApproveMode::ReadOnly,
+    }
+}
+
+pub(crate) fn told_approve(mode: ApproveMode) -> api::Approve {
+    match mode {
+        ApproveMode::Ask => api::Approve::Ask,
+        ApproveMode::All => api::Approve::All,
+        ApproveMode::None => api::Approve::None,
+        ApproveMode::ReadOnly => api::Approve::ReadOnly,
     }
 }
 

@@ -225,7 +225,8 @@ async fn without_a_token_nobody_gets_in_and_is_told_how() {
 async fn a_token_counts_whole_until_it_expires_or_is_revoked_or_its_user_is_kept_out() {
     let server = server().await;
     let (anna, token) = server.member("anna").await;
-    assert_eq!(server.get("/api/v1/me", &token).await.json()["name"], "anna");
+    let me = server.get("/api/v1/me", &token).await.json();
+    assert_eq!((&me["name"], &me["approve"]), (&"anna".into(), &"ask".into()));
     let (head, tail) = token.split_at(token.len() - 1);
     let other = if tail == "0" { "1" } else { "0" };
     for wrong in [head, &format!("{head}{other}"), &token.to_uppercase(), "", "tw_", &"x".repeat(10_000)] {

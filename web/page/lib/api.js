@@ -1,5 +1,8 @@
 // The HTTP API: JSON in and out, and failures as sentences for people.
 
+/** The longest that is waited before something is tried again. */
+export const MOST_WAIT_MS = 5_000;
+
 /** A request that was not carried out. */
 export class Refused extends Error {
   /**

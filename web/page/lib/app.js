@@ -40,9 +40,11 @@ export const isMenuOpen = signal(false);
 /** Who looks at the page. @type {import("@preact/signals").Signal<any>} */
 export const caller = signal(null);
 
+/** The model that answers where none is chosen. */
+export const byDefault = computed(() => models.value?.find((model) => model.is_default));
+
 export const practice = computed(() => {
-  const byDefault = models.value?.find((model) => model.is_default);
-  const chosen = open.value?.info.value?.model ?? draft.value.model ?? byDefault?.id;
+  const chosen = open.value?.info.value?.model ?? draft.value.model ?? byDefault.value?.id;
   return chosen?.startsWith("practice/") ?? false;
 });
 
@@ -82,7 +84,7 @@ export async function loadConversations() {
     conversations.value = [...older.filter((found) => found !== null), ...page.data];
     const shown = open.value;
     const own = page.data.find((/** @type {any} */ conversation) => conversation.id === shown?.id);
-    if (shown?.info.value && own && own.title !== shown.info.value.title) shown.info.value = { ...shown.info.value, title: own.title };
+    if (shown?.info.value && own && own.title !== shown.info.value.title) shown.told({ title: own.title });
     moreConversations.value = page.next_cursor;
   } catch (error) {
     if (!(error instanceof Refused && error.isPassing)) tellError(error);
@@ -144,6 +146,11 @@ function onChange() {
   }, 150);
 }
 
+const page = {
+  onChange,
+  byDefault: () => ({ approve: caller.value?.approve ?? "ask", model: byDefault.value?.id }),
+};
+
 /** Shows the place that the address names. */
 export function arrive() {
   here.value = place();
@@ -152,14 +159,22 @@ export function arrive() {
   const id = at.screen === "chat" ? at.id : null;
   if (open.value?.id === id) return;
   open.value?.close();
-  open.value = id === null ? null : new OpenConversation(id, onChange);
+  open.value = id === null ? null : new OpenConversation(id, page);
 }
 
-/** Opens a conversation that was just made. @param {string} id */
-export function use(id) {
+/** By which a conversation that does not exist yet is known: what is written for it goes with it once it is made. */
+export let begun = 0;
+
+/**
+ * Opens a conversation that was just made.
+ * @param {any} info
+ * @param {number} [composer]
+ */
+export function use(info, composer) {
   open.value?.close();
-  const made = new OpenConversation(id, onChange);
+  const made = new OpenConversation(info.id, page, info, composer);
   open.value = made;
+  go(info.id);
   return made;
 }
 
@@ -175,15 +190,12 @@ export function go(id) {
  */
 export async function say(text, content) {
   if (open.value) {
-    void open.value.send(text, content);
+    open.value.send(text, content);
     return;
   }
-  const id = `conv_${fresh()}`;
-  await call("/conversations", { body: { ...draft.value, id } });
+  const made = await call("/conversations", { body: { ...draft.value, id: `conv_${fresh()}` } });
   draft.value = {};
-  const begun = use(id);
-  go(id);
-  void begun.send(text, content);
+  use(made, begun++).send(text, content);
 }
 
 /** The conversation whose title is being changed. @type {import("@preact/signals").Signal<any>} */

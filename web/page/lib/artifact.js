@@ -2,9 +2,9 @@
 
 import { refusal } from "./api.js";
 
-const ID = /^artifact:(art_[0-9a-f]{32})$/;
+const ID = /^(?:artifact:|\/api\/v1\/artifacts\/)(art_[0-9a-f]{32})$/;
 
-/** The id of the file that an address in a result names, where it names one. @param {unknown} uri */
+/** The id of the file that an address in a result or in a message names, where it names one. @param {unknown} uri */
 export function artifactOf(uri) {
   return typeof uri === "string" ? ID.exec(uri)?.[1] ?? null : null;
 }

@@ -14,10 +14,8 @@ export async function branch(conversation, at, content, model) {
   const title = conversation.info.value?.title;
   const made = await call(`${conversation.path}/fork`, { body: { at, ...(title && { title: branchOf(title) }) }, key: fresh() });
   const text = typeof content === "string" ? content : content.map((/** @type {any} */ block) => block.text ?? "").join("\n");
-  const branched = use(made.id);
-  go(made.id);
+  use(made).send(text, content, model ? { model } : {});
   tell("This is a branch. The original is kept as it was.", () => go(conversation.id), 8_000, "Go back to it");
-  void branched.send(text, content, model ? { model } : {});
 }
 
 /** Copies a whole conversation. @param {any} conversation */

@@ -4,8 +4,9 @@
 // put together anew: nothing can be lost or doubled. Between turns we listen for anything that happens.
 
 import { batch, signal } from "@preact/signals";
-import { call, fresh, listed, part, Refused, sentence } from "./api.js";
+import { call, listed, MOST_WAIT_MS, part, Refused, sentence } from "./api.js";
 import { emptyMessage, isAsFar, take } from "./message.js";
+import { outboxOf } from "./outbox.js";
 import { follow } from "./stream.js";
 
 /**
@@ -18,27 +19,56 @@ import { follow } from "./stream.js";
  * @property {string} status
  * @property {Message} message
  * @property {import("@preact/signals").Signal<number>} rev
- * @typedef {{key: string, text: string, content: any, settings?: any, state: "sending" | "kept" | "refused", why: string, messageId: string}} Unsent
+ * @typedef {import("./outbox.js").Unsent} Unsent
+ * @typedef {{approve: string, model: string | undefined}} Defaults what counts where nothing was chosen
  */
 
 const FIRST_TURNS = 20;
-const MOST_WAIT_MS = 5_000;
 /** How long what is shown stays once the turn is told from its beginning and is not that far yet. */
 const CATCH_UP_MS = 2_000;
 /** How long nobody has to look before the connection is let go. */
 const LEAVE_AFTER_MS = 10_000;
 
+/**
+ * What is chosen, with a change of it.
+ * @param {any} chosen
+ * @param {any} change
+ */
+export const changed = (chosen, change) => ({ ...chosen, ...change, settings: { ...chosen?.settings, ...change.settings } });
+
+/**
+ * What a message is to have of what is shown, whatever was stored elsewhere meanwhile. That all runs is not said: then what is stored
+ * may be less, and no more than is shown. An open turn keeps its model.
+ * @param {any} info
+ * @param {Defaults} byDefault
+ * @param {boolean} isTurnOpen
+ */
+export function shownTo(info, byDefault, isTurnOpen) {
+  const approve = info?.settings?.approve ?? byDefault.approve;
+  const model = info && !isTurnOpen && (info.model ?? byDefault.model);
+  return { ...(model && { model }), ...(approve !== "all" && { settings: { approve } }) };
+}
+
 export class OpenConversation {
   /**
    * @param {string} id
-   * @param {() => void} onChange told when something changed that lists show
+   * @param {{onChange: () => void, byDefault: () => Defaults}} page `onChange` is told when something changed that lists show
+   * @param {any} info what is known of it
+   * @param {any} composer by which what is written in it is known
    */
-  constructor(id, onChange) {
+  constructor(id, page, info = null, composer = id) {
     this.id = id;
+    this.composer = composer;
     this.path = `/conversations/${part(id)}`;
-    this.onChange = onChange;
-    /** @type {import("@preact/signals").Signal<any>} */
-    this.info = signal(null);
+    this.page = page;
+    /** As the server told it last. */
+    this.stored = info;
+    /** What is being stored. @type {any[]} */
+    this.changes = [];
+    /** How often something was, or was not. */
+    this.changed = 0;
+    /** The same with what is being stored: what is shown. @type {import("@preact/signals").Signal<any>} */
+    this.info = signal(info);
     /** @type {import("@preact/signals").Signal<Turn[]>} */
     this.turns = signal([]);
     /** Leads to older turns. @type {import("@preact/signals").Signal<string | null>} */
@@ -47,8 +77,11 @@ export class OpenConversation {
     this.state = signal("loading");
     this.isLost = signal(false);
     this.failure = signal("");
-    /** @type {import("@preact/signals").Signal<Unsent[]>} */
-    this.unsent = signal(this.#remembered());
+    this.outbox = outboxOf(id);
+    // What is stored is told by the server.
+    this.outbox.keep(this.outbox.unsent.value.filter(({ state }) => state !== "kept"));
+    this.outbox.onKept = () => this.nudge();
+    this.unsent = this.outbox.unsent;
     /** What waits for a person, by the id of the call or question. @type {import("@preact/signals").Signal<Map<string, any>>} */
     this.waiting = signal(new Map());
     this.closing = new AbortController();
@@ -73,10 +106,10 @@ export class OpenConversation {
     document.addEventListener("visibilitychange", this.onBack);
     this.onBack();
     void this.#live();
-    for (const unsent of this.unsent.value) if (unsent.state === "sending") void this.#deliver(unsent);
   }
 
   close() {
+    this.outbox.onKept = () => {};
     this.closing.abort();
     clearTimeout(this.leaving);
     this.wake();
@@ -152,7 +185,13 @@ export class OpenConversation {
   /** Reads how the conversation stands. */
   async refresh() {
     const signal = this.closing.signal;
-    const info = await call(this.path, { signal });
+    /** @type {any} */
+    let info;
+    // What was asked for while a change was stored may be older.
+    for (let at = -1; at !== this.changed; ) {
+      at = this.changed;
+      info = await call(this.path, { signal });
+    }
     const known = this.turns.value;
     const limit = known.length === 0 ? FIRST_TURNS : 3;
     let page = await call(`${this.path}/turns?limit=${limit}`, { signal });
@@ -163,7 +202,7 @@ export class OpenConversation {
     const waits = info.turn && info.turn.status !== "completed" ? await listed(`${this.path}/calls`, { signal }) : [];
     batch(() => {
       this.seen = info.last_seq ?? 0;
-      this.info.value = info;
+      this.told(info);
       if (known.length === 0) this.older.value = page.next_cursor;
       const first = page.data[0]?.id;
       const at = known.findIndex(({ id }) => id === first);
@@ -174,7 +213,7 @@ export class OpenConversation {
       const status = this.last?.status;
       this.state.value = status === "running" ? "running" : status === "suspended" ? "waiting" : "idle";
     });
-    this.onChange();
+    this.page.onChange();
   }
 
   async loadOlder() {
@@ -269,74 +308,18 @@ export class OpenConversation {
     }, signal);
   }
 
+  get #shown() {
+    return shownTo(this.info.value, this.page.byDefault(), /running|waiting/.test(this.state.value));
+  }
+
   /**
-   * Sends a message, as often as it takes; the server stores it once.
+   * Says something, with what is shown at this moment.
    * @param {string} text
    * @param {any} content
-   * @param {any} settings what this turn alone has otherwise, such as its model
+   * @param {any} own what this turn alone has otherwise, such as its model
    */
-  send(text, content = text, settings = {}) {
-    /** @type {Unsent} */
-    const unsent = { key: fresh(), text, content, settings, state: "sending", why: "", messageId: "" };
-    this.#keep([...this.unsent.value, unsent]);
-    return this.#deliver(unsent);
-  }
-
-  /** @param {string} key */
-  drop(key) {
-    this.#keep(this.unsent.value.filter((other) => other.key !== key));
-  }
-
-  /** @param {Unsent} unsent */
-  async #deliver(unsent) {
-    let wait_ms = 500;
-    while (!this.closing.signal.aborted) {
-      try {
-        const stored = await call(`${this.path}/messages`, { body: { ...unsent.settings, content: unsent.content }, key: unsent.key });
-        this.#change(unsent.key, { state: "kept", messageId: stored.message_id });
-        this.nudge();
-        return;
-      } catch (error) {
-        // Whoever has to sign in comes back to it, and it is sent then.
-        if (error instanceof Refused && error.status === 401) return;
-        if (!(error instanceof Refused) || !error.isPassing) {
-          this.#change(unsent.key, { state: "refused", why: sentence(error) });
-          return;
-        }
-        this.#change(unsent.key, { why: sentence(error) });
-        await new Promise((resolve) => setTimeout(resolve, wait_ms));
-        wait_ms = Math.min(wait_ms * 2, MOST_WAIT_MS);
-      }
-    }
-  }
-
-  /**
-   * @param {string} key
-   * @param {Partial<Unsent>} change
-   */
-  #change(key, change) {
-    this.#keep(this.unsent.value.map((unsent) => (unsent.key === key ? { ...unsent, ...change } : unsent)));
-  }
-
-  /** @param {Unsent[]} all */
-  #keep(all) {
-    this.unsent.value = all;
-    try {
-      const rest = all.filter(({ state }) => state !== "kept");
-      if (rest.length === 0) sessionStorage.removeItem(`unsent ${this.id}`);
-      else sessionStorage.setItem(`unsent ${this.id}`, JSON.stringify(rest));
-    } catch {
-      // What is too large to be kept over a reload is sent all the same.
-    }
-  }
-
-  /** @returns {Unsent[]} */
-  #remembered() {
-    try {
-      return JSON.parse(sessionStorage.getItem(`unsent ${this.id}`) ?? "[]");
-    } catch {
-      return [];
-    }
+  send(text, content = text, own = {}) {
+    this.outbox.send(text, content, own, this.#shown);
   }
 
   /** Drops what is shown from the journal. */
@@ -347,7 +330,7 @@ export class OpenConversation {
       turn.messageId, ...turn.message.parts.filter(({ kind }) => kind === "said").map(({ key }) => key),
     ]));
     const rest = unsent.filter(({ messageId }) => messageId === "" || !shown.has(messageId));
-    if (rest.length < unsent.length) this.unsent.value = rest;
+    if (rest.length < unsent.length) this.outbox.keep(rest);
   }
 
   async stop() {
@@ -356,14 +339,39 @@ export class OpenConversation {
 
   /** @param {string} [model] */
   async retry(model) {
-    await call(`${this.path}/retry`, { body: model ? { model } : {} });
+    const { settings } = this.#shown;
+    await this.outbox.changing;
+    await call(`${this.path}/retry`, { body: { settings, ...(model && { model }) } });
     this.nudge();
   }
 
-  /** @param {any} change */
+  /** @param {any} info a part of what the server has */
+  told(info) {
+    this.stored = { ...this.stored, ...info };
+    this.info.value = this.changes.reduce(changed, this.stored);
+  }
+
+  /**
+   * Chooses something, which is shown at once. One request follows another, and what is said next waits for them; what the server does not
+   * take is not shown any more.
+   * @param {any} change
+   */
   async change(change) {
-    this.info.value = { ...this.info.value, ...(await call(this.path, { method: "PATCH", body: change })) };
-    this.onChange();
+    const changing = this.outbox.changing.catch(() => {}).then(() => call(this.path, { method: "PATCH", body: change }));
+    this.outbox.changing = changing;
+    this.changes.push(change);
+    this.told({});
+    /** @type {any} */
+    let info = {};
+    try {
+      info = await changing;
+    } finally {
+      this.changed += 1;
+      this.changes.shift();
+      if (this.changes.length === 0) this.outbox.changing = Promise.resolve();
+      this.told(info);
+    }
+    this.page.onChange();
   }
 
   /**

@@ -129,4 +129,4 @@ purify.addHook("afterSanitizeAttributes", (node) => {
 });
 
 /** @param {string} html */
-export const clean = (html) => visible(purify.sanitize(html, WHAT_MAY_STAND));
+const clean = (html) => visible(purify.sanitize(html, WHAT_MAY_STAND));

@@ -24,7 +24,7 @@
  * @typedef {{kind: "question", key: string, data: any, rev: number}} QuestionPart
  * @typedef {{kind: "notice", key: string, level: string, text: string, rev: number}} NoticePart
  * @typedef {{kind: "context", key: string, parts: any[], rev: number}} ContextListPart
- * @typedef {{kind: "said", key: string, text: string, rev: number}} SaidPart
+ * @typedef {{kind: "said", key: string, content: any[], rev: number}} SaidPart
  * @typedef {{kind: "step", key: string, rev: number}} StepPart
  * @typedef {{kind: "file", key: string, block: any, rev: number}} FilePart
  * @typedef {TextPart | CallPart | QuestionPart | FilePart | NoticePart | ContextListPart | SaidPart | StepPart} Part
@@ -129,11 +129,10 @@ export function take(message, chunk) {
     case "data-context":
       message.parts.push({ kind: "context", key: `context${message.parts.length}`, parts: chunk.data.parts, rev: 0 });
       break;
-    case "steering-message": {
-      const text = (chunk.parts ?? []).map((/** @type {any} */ part) => part.text ?? "").join("");
-      message.parts.push({ kind: "said", key: chunk.id, text, rev: 0 });
+    case "steering-message":
+      // A text alone is a part as it is a block.
+      message.parts.push({ kind: "said", key: chunk.id, content: chunk.content ?? chunk.parts, rev: 0 });
       break;
-    }
     case "error":
       message.errorText = chunk.errorText;
       message.isOver = true;

@@ -51,7 +51,7 @@ export async function follow(path, onEvent, signal) {
  * Puts events together from pieces that are cut anywhere.
  * @param {(data: string, id: string) => void} onEvent
  */
-export function splitter(onEvent) {
+function splitter(onEvent) {
   let rest = "";
   let id = "";
   /** @type {string[]} */

@@ -17,6 +17,11 @@ const reasons = {
   client_tool: "It runs at the program that offers it, whose answer is waited for.",
 };
 
+/** How long a question that has the focus by itself takes no key. */
+const LOOK_MS = 500;
+/** When the focus went on by itself. */
+let moved_ms = -LOOK_MS;
+
 /** @typedef {"asking" | "editing" | "denying" | "ruling"} Mode */
 
 /** @param {{name: string, title: string, server: string, input: any, wait: any, decide: (body: any) => Promise<any>}} props */
@@ -41,7 +46,10 @@ export function Approve({ name, title, server, input, wait, decide }) {
     try {
       const answer = await decide({ ...body, approval_id: wait.approval_id });
       if (answer?.remembered) toldRule(answer.remembered);
-      next?.focus();
+      if (next) {
+        moved_ms = performance.now();
+        next.focus();
+      }
     } catch (error) {
       fail(sentence(error));
       announce(sentence(error));
@@ -81,7 +89,8 @@ export function Approve({ name, title, server, input, wait, decide }) {
     const key = keys[event.key];
     if (mode !== "asking" || !key || /TEXTAREA|INPUT|SELECT/.test(at) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    key();
+    // A key that is held decides about nothing more, and what came under the keys by itself is to be seen first.
+    if (!event.repeat && performance.now() - moved_ms > LOOK_MS) key();
   };
   return html`<div class="approve" role="group" tabindex="-1" ref=${box} aria-label=${`Decision about ${title}`} onKeyDown=${onKey}>
     <p class="why">${reasons[wait.reason] ?? reasons.approval}

@@ -89,7 +89,7 @@ function Arguments({ part }) {
 }
 
 /** @param {{progress: {progress: number, total: number | null, message: string}}} props */
-export function ProgressBar({ progress: { progress, total, message } }) {
+function ProgressBar({ progress: { progress, total, message } }) {
   const label = message || "Progress";
   return html`<div class="progress"><progress aria-label=${label} ...${total === null ? {} : { value: progress, max: total }}></progress>
     <span>${label}${total === null ? "" : ` ${Math.round((100 * progress) / total)} %`}</span></div>`;

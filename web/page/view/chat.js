@@ -1,7 +1,8 @@
 // The chat: the composer, and what was said above it.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { announce, announced, draft, models, open, tellError } from "../lib/app.js";
+import { announce, announced, begun, byDefault, draft, models, open, tellError } from "../lib/app.js";
+import { changed } from "../lib/conversation.js";
 import { html } from "../lib/html.js";
 import { Composer } from "./composer.js";
 import { Icon } from "./icon.js";
@@ -17,7 +18,7 @@ export function Chat() {
   const isEmpty = !conversation || (state !== "loading" && conversation.turns.value.length === 0 && conversation.unsent.value.length === 0);
   // The composer comes first, for whoever does not look; the style puts it at the bottom.
   return html`<div class="chat">
-    <${Composer} key=${conversation?.id ?? "new"} conversation=${conversation} />
+    <${Composer} key=${conversation?.composer ?? begun} conversation=${conversation} />
     <${Head} conversation=${conversation} />
     ${isEmpty && state !== "missing" ? html`<${Welcome} />` : html`<${Transcript} key=${conversation?.id} conversation=${conversation} />`}
   </div>`;
@@ -25,31 +26,28 @@ export function Chat() {
 
 /** @param {{conversation: import("../lib/conversation.js").OpenConversation | null}} props */
 function Head({ conversation }) {
-  const info = conversation?.info.value ?? draft.value;
-  const change = async (/** @type {any} */ change) => {
-    try {
-      if (conversation) await conversation.change(change);
-      else draft.value = { ...draft.value, ...change, settings: { ...draft.value.settings, ...change.settings } };
-    } catch (error) {
-      tellError(error);
-    }
+  const info = conversation ? conversation.info.value : draft.value;
+  const store = async (/** @type {any} */ change) => {
+    if (conversation) await conversation.change(change);
+    else draft.value = changed(draft.value, change);
   };
+  const change = (/** @type {any} */ change) => store(change).catch(tellError);
   useEffect(() => {
     const onChange = (/** @type {any} */ event) => void change(event.detail);
     window.addEventListener("change-settings", onChange);
     return () => window.removeEventListener("change-settings", onChange);
   }, [conversation]);
   const known = models.value ?? [];
-  const byDefault = known.find((model) => model.is_default)?.id;
+  const standard = byDefault.value?.id;
   const approve = info?.settings?.approve ?? "";
   return html`<header class="head">
     <${MenuButton} />
     <h1 class="title"><bdi>${info?.title ?? (conversation ? "Conversation" : "New conversation")}</bdi></h1>
     <div class="choices">
       <select aria-label="Model" value=${info?.model ?? ""} onChange=${(/** @type {any} */ event) => change({ model: event.target.value || null })}>
-        <option value="">${byDefault ?? "Model"}</option>
+        <option value="">${standard ?? "Model"}</option>
         ${info?.model && !known.some((model) => model.id === info.model) && html`<option value=${info.model}>${info.model}</option>`}
-        ${known.filter((model) => model.id !== byDefault || info?.model === byDefault).map((model) => html`<option value=${model.id}>${model.id}</option>`)}
+        ${known.filter((model) => model.id !== standard || info?.model === standard).map((model) => html`<option value=${model.id}>${model.id}</option>`)}
       </select>
       <select aria-label="What runs without asking" value=${approve} onChange=${(/** @type {any} */ event) =>
         change({ settings: { approve: event.target.value || (conversation ? null : undefined) } })}>
@@ -59,8 +57,8 @@ function Head({ conversation }) {
         <option value="all">Runs all without asking</option>
         <option value="none">Runs no tools that would ask</option>
       </select>
-      <${ToolsButton} conversation=${conversation} change=${change} />
-      <${Menu} conversation=${conversation} change=${change} />
+      <${ToolsButton} conversation=${conversation} store=${store} />
+      <${Menu} conversation=${conversation} store=${store} />
     </div>
   </header>`;
 }
@@ -163,13 +161,13 @@ function Transcript({ conversation }) {
 function Unsent({ message, conversation }) {
   const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
   const again = () => {
-    conversation.drop(message.key);
-    void conversation.send(message.text, message.content, message.settings);
+    conversation.outbox.drop(message.key);
+    conversation.send(message.text, message.content, message.own);
   };
   return html`<${Said} content=${content}>
     ${message.state === "sending" && html`<p class="faint small-text">${message.why ? `${message.why} Sending again…` : "Sending…"}</p>`}
-    ${message.state === "kept" && html`<p class="faint small-text">Held: it is taken up when the turn goes on.</p>`}
+    ${message.state === "kept" && html`<p class="faint small-text">Held until the turn goes on.</p>`}
     ${message.state === "refused" && html`<div class="failure" role="alert">Not sent: ${message.why}
-      <button onClick=${again}>Send again</button><button class="plain" onClick=${() => conversation.drop(message.key)}>Discard</button></div>`}
+      <button onClick=${again}>Send again</button><button class="plain" onClick=${() => conversation.outbox.drop(message.key)}>Discard</button></div>`}
   <//>`;
 }

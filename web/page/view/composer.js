@@ -9,7 +9,7 @@ import { commandIn, fillPrompt, readResource } from "../lib/commands.js";
 import { Icon } from "./icon.js";
 import { PromptDialog, Suggestions, useSuggestions } from "./suggest.js";
 
-/** A file that the server has; `preview` is an address in this page. @typedef {{id: string, name: string, type: string, preview: string}} Attached */
+/** A file that the server has; `preview` is an address in this page. @typedef {{id: string, name: string, type: string, size: number, preview: string}} Attached */
 
 /** @param {{conversation: import("../lib/conversation.js").OpenConversation | null}} props */
 export function Composer({ conversation }) {
@@ -23,6 +23,8 @@ export function Composer({ conversation }) {
   const { word, list, at, move, dismiss } = useSuggestions(text.slice(0, cursor));
   const [uploads, count] = useState(0);
   const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  /** What is written at this moment, also while something is on its way. */
+  const written = useRef(text);
   const state = conversation?.state.value;
   const isRunning = state === "running";
   useEffect(() => box.current?.focus({ preventScroll: true }), []);
@@ -49,11 +51,13 @@ export function Composer({ conversation }) {
       window.removeEventListener("prompt", onPrompt);
       window.removeEventListener("context", onContext);
     };
-  }, []);
+  }, [place]);
+  // What is written while a conversation is made is for that one.
+  useEffect(() => store(place, written.current || null), [place]);
   const change = (/** @type {string} */ words, end = words.length) => {
-    write(words);
+    write((written.current = words));
     place_cursor(end);
-    store(place, words === "" ? null : words);
+    store(place, words || null);
   };
   /** Puts words in the place of the one that was begun. @param {string} words */
   const replace = (words) => {
@@ -81,6 +85,7 @@ export function Composer({ conversation }) {
     if (blocks.length > 0) take((all) => [...all, { name, blocks }]);
     box.current?.focus();
   };
+  const isUnready = isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0);
   const send = async () => {
     const command = commandIn(text);
     if (command) {
@@ -92,17 +97,22 @@ export function Composer({ conversation }) {
       }
       return;
     }
-    if (isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0)) return;
+    if (isUnready) return;
     sending(true);
+    // It is kept until it is taken: what is written and attached meanwhile is not part of it.
+    write((written.current = ""));
+    attach([]);
+    take([]);
     try {
       const blocks = [...files.map(block), ...read.flatMap(({ blocks }) => blocks)];
       await say(text, blocks.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...blocks]);
-      change("");
+      store(place, (conversation && written.current) || null);
       for (const file of files) URL.revokeObjectURL(file.preview);
-      attach([]);
-      take([]);
     } catch (error) {
       tellError(error);
+      change([text, written.current].filter(Boolean).join("\n"));
+      attach((later) => [...files, ...later]);
+      take((later) => [...read, ...later]);
     } finally {
       sending(false);
       box.current?.focus();
@@ -186,7 +196,7 @@ export function Composer({ conversation }) {
         onSelect=${(/** @type {any} */ event) => place_cursor(event.target.selectionStart)}
         onInput=${(/** @type {any} */ event) => change(event.target.value, event.target.selectionStart)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
       ${(isRunning || state === "waiting") && html`<button type="button" class="round" aria-label="Stop" title="Stop" onClick=${stop}><${Icon} name="stop" /></button>`}
-      <button class="round main-action" aria-label="Send" title="Send" disabled=${isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0)}><${Icon} name="send" /></button>
+      <button class="round main-action" aria-label="Send" title="Send" disabled=${isUnready}><${Icon} name="send" /></button>
     </div>
   </form>`;
 }
@@ -207,14 +217,14 @@ export const addContext = (key, name, text) =>
   window.dispatchEvent(new CustomEvent("context", { detail: { key, name, blocks: text === "" ? [] : [{ type: "text", text: `${name}:\n${text}` }] } }));
 
 /** What names a file in a message. @param {Attached} file */
-function block({ id, name, type }) {
-  return { type: "resource_link", uri: `/api/v1/artifacts/${id}`, name, mimeType: type };
+function block({ id, name, type, size }) {
+  return { type: "resource_link", uri: `/api/v1/artifacts/${id}`, name, mimeType: type, size };
 }
 
-/** Gives the server a file, which says what it is. @param {File} file @returns {Promise<{id: string, name: string, type: string}>} */
+/** Gives the server a file, which says what it is. @param {File} file @returns {Promise<{id: string, name: string, type: string, size: number}>} */
 async function upload(file) {
   const form = new FormData();
   form.append("file", file, file.name || "file");
   const stored = await call("/artifacts", { method: "POST", form });
-  return { id: stored.id, name: stored.name, type: stored.media_type };
+  return { id: stored.id, name: stored.name, type: stored.media_type, size: stored.bytes };
 }

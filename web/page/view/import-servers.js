@@ -13,7 +13,7 @@ const KEYS = ["command", "args", "env", "cwd", "url", "headers"];
  * @param {string} text
  * @returns {{found: {name: string, config: any}[], problem: string}}
  */
-export function serversIn(text) {
+function serversIn(text) {
   if (text.trim() === "") return { found: [], problem: "" };
   try {
     const file = JSON.parse(text);

@@ -8,8 +8,8 @@ import { html } from "../lib/html.js";
 import { Icon } from "./icon.js";
 import { SettingsOf } from "./settings-of.js";
 
-/** @param {{conversation: import("../lib/conversation.js").OpenConversation | null, change: (change: any) => Promise<void>}} props */
-export function Menu({ conversation, change }) {
+/** @param {{conversation: import("../lib/conversation.js").OpenConversation | null, store: (change: any) => Promise<void>}} props */
+export function Menu({ conversation, store }) {
   const [isOpen, open] = useState(false);
   const [isSetting, setting] = useState(false);
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -59,6 +59,6 @@ export function Menu({ conversation, change }) {
         ${Object.entries(forms).map(([form, words]) => html`<button class="plain inner-choice" aria-describedby="export-as" onClick=${act(() => download(info, form))}>${words}</button>`)}
         <button class="plain danger-text" onClick=${act(() => remove(info))}>Delete</button>`}
     </div>`}
-    ${isSetting && html`<${SettingsOf} info=${info} change=${change} close=${() => setting(false)} />`}
+    ${isSetting && html`<${SettingsOf} info=${info} store=${store} close=${() => setting(false)} />`}
   </div>`;
 }

@@ -1,7 +1,7 @@
 // What a tool gave back, by kind.
 
 import { useState } from "preact/hooks";
-import { artifactOf } from "../lib/artifact.js";
+import { artifactAddress, artifactOf } from "../lib/artifact.js";
 import { html } from "../lib/html.js";
 import { Artifact } from "./artifact.js";
 import { Code } from "./text.js";
@@ -46,6 +46,8 @@ function ContentBlock({ block, isPlain }) {
       return html`<audio controls src=${`data:${block.mimeType ?? block.mime_type};base64,${block.data}`}></audio>`;
     case "resource_link": {
       const kept = artifactOf(block.uri);
+      // What a person attached, while it is on its way.
+      if (kept && isPlain && IMAGES.includes(block.mimeType)) return html`<img class="shown" alt="Attached image" src=${artifactAddress(kept)} />`;
       if (kept) return html`<${Artifact} id=${kept} name=${String(block.name ?? kept)} kind=${String(block.mimeType ?? "")} bytes=${block.size} />`;
       return html`<p>Resource: <bdi>${block.title ?? block.name ?? ""}</bdi> <code>${block.uri ?? ""}</code></p>`;
     }
@@ -80,7 +82,7 @@ function Pages({ text, language }) {
 }
 
 /** @param {{value: any}} props */
-export function Value({ value }) {
+function Value({ value }) {
   const rows = tableOf(value);
   if (rows) return html`<${Table} rows=${rows} />`;
   const text = JSON.stringify(value, null, 2) ?? "null";

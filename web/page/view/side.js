@@ -7,6 +7,7 @@ import {
   renaming, search, tellError,
 } from "../lib/app.js";
 import { html } from "../lib/html.js";
+import { isLeft } from "../lib/outbox.js";
 import { Icon } from "./icon.js";
 import { NotifyMe } from "./notify.js";
 
@@ -78,7 +79,7 @@ function Entry({ conversation, isOpen, isWaiting, rename }) {
   };
   return html`<li class=${isOpen ? "entry open" : "entry"}>
     <a href=${`#/c/${encodeURIComponent(conversation.id)}`} aria-current=${isOpen ? "page" : undefined} title=${title}>
-      <span class="named">${isPinned(conversation.id) && html`<${Icon} name="pin" /><span class="unseen">Pinned: </span>`}<bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}</span>
+      <span class="named">${isPinned(conversation.id) && html`<${Icon} name="pin" /><span class="unseen">Pinned: </span>`}<bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}${!isOpen && isLeft(conversation.id) && html`<em class="faint"> not sent</em>`}</span>
       ${conversation.excerpt && html`<span class="faint excerpt">${conversation.excerpt.text}</span>`}
     </a>
     <span class="actions">
@@ -98,8 +99,7 @@ function Rename({ conversation, close }) {
     event.preventDefault();
     try {
       const changed = await call(`/conversations/${part(conversation.id)}`, { method: "PATCH", body: { title: title.trim() || null } });
-      const shown = open.value;
-      if (shown && shown.id === conversation.id) shown.info.value = { ...shown.info.value, title: changed.title };
+      if (open.value?.id === conversation.id) open.value?.told({ title: changed.title });
       // What is typed next is not meant for this dialog.
       close();
       await loadConversations();

@@ -5,8 +5,8 @@ import { listed, sentence } from "../lib/api.js";
 import { html } from "../lib/html.js";
 import { Icon } from "./icon.js";
 
-/** @param {{conversation: any, change: (change: any) => Promise<void>}} props */
-export function ToolsButton({ conversation, change }) {
+/** @param {{conversation: any, store: (change: any) => Promise<void>}} props */
+export function ToolsButton({ conversation, store }) {
   const [isOpen, open] = useState(false);
   useEffect(() => {
     const onCommand = (/** @type {any} */ event) => event.detail === "tools" && open(true);
@@ -14,24 +14,38 @@ export function ToolsButton({ conversation, change }) {
     return () => window.removeEventListener("command", onCommand);
   }, []);
   return html`<button class="plain" aria-haspopup="dialog" onClick=${() => open(true)}><${Icon} name="tools" />Tools</button>
-    ${isOpen && html`<${Tools} conversation=${conversation} change=${change} close=${() => open(false)} />`}`;
+    ${isOpen && html`<${Tools} conversation=${conversation} store=${store} close=${() => open(false)} />`}`;
 }
 
-/** @param {{conversation: any, change: (change: any) => Promise<void>, close: () => void}} props */
-function Tools({ conversation, change, close }) {
+/** @param {{conversation: any, store: (change: any) => Promise<void>, close: () => void}} props */
+function Tools({ conversation, store, close }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const [tools, list] = useState(/** @type {any[] | null} */ (null));
   const [failure, fail] = useState("");
+  /** As they were stored last, and as somebody wants them. */
+  const lists = useRef(/** @type {any[][]} */ ([]));
   const [q, search] = useState("");
   useEffect(() => {
     dialog.current?.showModal();
     const asked = listed(conversation ? `${conversation.path}/tools/available` : "/tools");
-    asked.then((all) => list(all.map((/** @type {any} */ tool) => ({ enabled: true, ...tool }))), (error) => fail(sentence(error)));
+    asked.then((all) => {
+      const there = all.map((/** @type {any} */ tool) => ({ enabled: true, ...tool }));
+      lists.current = [there, there];
+      list(there);
+    }, (error) => fail(sentence(error)));
   }, []);
   const choose = async (/** @type {(tool: any) => boolean} */ isOffered) => {
     const chosen = (tools ?? []).map((tool) => ({ ...tool, enabled: isOffered(tool) }));
-    list(chosen);
-    await change({ tools: chosen.every(({ enabled }) => enabled) ? null : chosen.filter(({ enabled }) => enabled).map(({ id }) => id) });
+    list((lists.current[1] = chosen));
+    fail("");
+    try {
+      await store({ tools: chosen.every(({ enabled }) => enabled) ? null : chosen.filter(({ enabled }) => enabled).map(({ id }) => id) });
+      lists.current[0] = chosen;
+    } catch (error) {
+      fail(sentence(error));
+    }
+    // What is shown once nothing is on its way is what is stored.
+    if (lists.current[1] === chosen) list(lists.current[0] ?? []);
   };
   const shown = (tools ?? []).filter((tool) => `${tool.id} ${tool.title ?? ""} ${tool.description}`.toLowerCase().includes(q.toLowerCase()));
   const servers = [...new Set(shown.map((tool) => tool.server_id))];
@@ -40,7 +54,7 @@ function Tools({ conversation, change, close }) {
       <div class="row between"><h2>Tools of this conversation</h2><button class="plain small" aria-label="Close" onClick=${() => dialog.current?.close()}><${Icon} name="close" /></button></div>
       <div class="row"><input type="search" aria-label="Search tools" placeholder="Search" value=${q} onInput=${(/** @type {any} */ event) => search(event.target.value)} />
         <button onClick=${() => choose(() => true)}>All</button><button onClick=${() => choose(() => false)}>None</button></div>
-      ${failure && html`<p class="failure">${failure}</p>`}
+      ${failure && html`<p class="failure" role="alert">${failure}</p>`}
       ${tools === null && !failure && html`<p class="faint">Asking the servers…</p>`}
       <div class="tool-list">
       ${servers.map((server) => html`<fieldset key=${server}><legend>${server}</legend>

@@ -91,7 +91,7 @@ class PartView extends Component {
         return html`<${Question} id=${part.key} question=${part.data} answer=${(/** @type {any} */ body) => conversation.answer(part.key, body)}
           isOpen=${isOpen && part.data.state === "open"} />`;
       case "said":
-        return html`<${Said} content=${[{ type: "text", text: part.text }]}>${isHeld && html`<p class="faint small-text">Held: it is taken up when the turn goes on.</p>`}<//>`;
+        return html`<${Said} content=${part.content}>${isHeld && html`<p class="faint small-text">Held until the turn goes on.</p>`}<//>`;
       case "file":
         return html`<${Blocks} content=${[part.block]} isPlain=${true} />`;
       case "context":
@@ -165,35 +165,49 @@ function End({ turn, conversation, isLast }) {
   const { message, status } = turn;
   const text = message.parts.filter((part) => part.kind === "text").map((part) => /** @type {any} */ (part).text).join("\n\n");
   const isEnded = status !== "running" && status !== "suspended";
-  const other = models.value?.filter((model) => model.id !== message.model) ?? [];
+  const other = models.value?.map(({ id }) => id).filter((id) => id !== message.model) ?? [];
   const retry = (/** @type {string} */ model) => conversation.retry(model).catch(tellError);
-  const onModel = (/** @type {any} */ event) => {
-    const model = event.target.value;
-    event.target.value = "";
-    if (model) void retry(model);
-  };
-  const again = (/** @type {any} */ event) => {
-    const model = event.target.value;
-    event.target.value = "";
-    if (model) void branch(conversation, turn.messageId, turn.content, model).catch(tellError);
+  const again = (/** @type {string} */ model) => {
+    // What joined the turn was said, too.
+    const said = message.parts.flatMap((part) => (part.kind === "said" ? part.content : []));
+    branch(conversation, turn.messageId, [...(turn.content ?? []), ...said], model).catch(tellError);
   };
   const canRetry = isLast && isEnded && status !== "completed";
   return html`
     ${message.errorText && status !== "running" && html`<div class="failure" role="alert"><strong>The turn failed.</strong>
       <p>${message.errorText}</p></div>`}
     ${status === "cancelled" && html`<p class="notice">Stopped.</p>`}
+    ${status === "completed" && isSilent(message) && html`<p class="notice">The answer is empty.</p>`}
     ${message.finish === "length" && html`<p class="notice">The answer ends here: the model's limit for one answer is reached.</p>`}
-    ${status === "completed" && text === "" && message.finish === "stop" && !message.parts.some(({ kind }) => kind === "file") && html`<p class="notice">The model ended with an empty answer.</p>`}
-    ${message.finish === "content-filter" && html`<p class="notice">The provider ended the answer: its content filter stepped in.</p>`}
+    ${message.finish === "content-filter" && html`<p class="notice">The provider's content filter ended the answer.</p>`}
     ${canRetry && html`<div class="row"><button onClick=${() => retry("")}><${Icon} name="retry" />Try again</button>
-      ${other.length > 0 && html`<select aria-label="Try again with another model" onChange=${onModel}><option value="">with another model…</option>
-        ${other.map((model) => html`<option value=${model.id}>${model.id}</option>`)}</select>`}
+      ${other.length > 0 && html`<${Models} label="Try again with another model" all=${other} choose=${retry} />`}
       <span class="faint small-text">The same turn: what ran stays.</span></div>`}
     ${isEnded && (text !== "" || status === "completed") && html`<div class="foot"><${Copy} text=${text} what="answer" />
-      ${turn.content && html`<select aria-label="Answer again in a branch" value="" onChange=${again}><option value="">Answer again in a branch…</option>
-        ${[message.model, ...other.map((model) => model.id)].filter(Boolean).map((model) => html`<option value=${model}>with ${model}</option>`)}</select>`}
+      ${turn.content && html`<${Models} label="Answer again in a branch" all=${[message.model, ...other].filter(Boolean)} choose=${again} />`}
       <a class="plain-link" href=${`#/c/${encodeURIComponent(conversation.id)}/${turn.id}`}><${Icon} name="clock" />Time line</a>
       <span class="faint">${[message.model, tokens(message.usage)].filter(Boolean).join(" · ")}</span></div>`}`;
+}
+
+/**
+ * Models to choose from, which are put in once somebody turns to the list: there may be hundreds, below each answer.
+ * @param {{label: string, all: string[], choose: (model: string) => void}} props
+ */
+function Models({ label, all, choose }) {
+  const [isMet, meet] = useState(false);
+  const met = () => meet(true);
+  const onChange = (/** @type {any} */ { target }) => {
+    choose(target.value);
+    target.value = "";
+  };
+  return html`<select aria-label=${label} value="" onPointerDown=${met} onFocus=${met} onChange=${onChange}><option value="">${label}…</option>
+    ${isMet && all.map((model) => html`<option value=${model}>with ${model}</option>`)}</select>`;
+}
+
+/** Whether nothing is said where an answer ends. @param {import("../lib/message.js").Message} message */
+function isSilent({ parts }) {
+  const last = parts.findLast(({ kind }) => ["text", "call", "file"].includes(kind));
+  return last?.kind !== "file" && (last?.kind !== "text" || last.text.trim() === "");
 }
 
 /** @param {any} usage */

@@ -14,6 +14,7 @@ use turnwright_engine::accounts::{AccountSecret, CredentialKind, SecretHash, Use
 use crate::auth::{Auth, Cookies, How, Site, begin_session, open_session, same_origin};
 use crate::error::ApiError;
 use crate::extract::{Search, State, Whole};
+use crate::settings::told_approve;
 use crate::state::ServerState;
 
 /// What the forms send.
@@ -132,6 +133,7 @@ pub(super) async fn me(State(state): State) -> Response {
                 How::Token(token) => Some(token.id.clone()),
                 How::Session(session) => session.parent.clone(),
             },
+            approve: told_approve(state.engine().defaults().approve),
         },
     )
 }

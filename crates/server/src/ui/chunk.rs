@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
-use turnwright_core::{ApprovalId, CallId, ContentBlock, ContextPart, ElicitationId, Media, ToolDefinition, Usage};
+use turnwright_core::{ApprovalId, CallId, ContentBlock, ContextPart, ElicitationId, Media, ToolDefinition, Usage, text_of};
 
 use super::UiVersion;
 use crate::report::context_part;
@@ -303,12 +303,18 @@ impl Chunks {
         push(out, "}}\n\n");
     }
 
-    pub(super) fn steering(&self, out: &mut Vec<u8>, message_id: &str, text: &str) {
+    /// What a person said in the turn: its words, and the blocks themselves where it is more than a text.
+    pub(super) fn steering(&self, out: &mut Vec<u8>, message_id: &str, content: &[ContentBlock]) {
         self.begin(out, r#"{"type":"steering-message","id":"#);
         string(out, message_id);
         push(out, r#","parts":[{"type":"text","text":"#);
-        string(out, text);
-        push(out, "}]}\n\n");
+        string(out, &text_of(content));
+        push(out, "}]");
+        if !matches!(content, [ContentBlock::Text { .. }]) {
+            push(out, r#","content":"#);
+            out.extend_from_slice(&serde_json::to_vec(content).unwrap_or_else(|_| b"[]".to_vec()));
+        }
+        push(out, "}\n\n");
     }
 
     pub(super) fn error(&self, out: &mut Vec<u8>, text: &str) {

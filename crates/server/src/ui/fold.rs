@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    AssistantMessage, Completion, Control, ConversationId, Entry, FinishReason, Seq, ToolDefinition, TurnId, text_of,
+    AssistantMessage, Completion, Control, ConversationId, Entry, FinishReason, Seq, ToolDefinition, TurnId,
 };
 use turnwright_engine::{Event, Frame};
 
@@ -352,7 +352,7 @@ impl UiFold {
                     self.joined.push((seq, at_ms));
                 }
                 if is_said && !begins_message && self.version >= UiVersion::V7 && !self.is_at_its_place(seq) {
-                    self.said(Said { seq, text: text_of(&message.content) }, out);
+                    self.said(Said { seq, content: message.content.clone() }, out);
                 }
             }
             Entry::Assistant(message) => {

@@ -1,6 +1,6 @@
 //! Answers to what joined an open turn, as messages of their own in one stream.
 
-use turnwright_core::{Entry, MessageId, Seq};
+use turnwright_core::{ContentBlock, Entry, MessageId, Seq};
 use turnwright_engine::Event;
 
 use super::{Begin, Phase, UiFold, Untold};
@@ -9,7 +9,7 @@ use super::{Begin, Phase, UiFold, Untold};
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) seq: Seq,
-    pub(super) text: String,
+    pub(super) content: Vec<ContentBlock>,
 }
 
 impl UiFold {
@@ -104,8 +104,8 @@ impl UiFold {
 
     /// Tells what a person said and the model has not answered yet.
     pub(super) fn steer(&mut self, out: &mut Vec<u8>) {
-        for Said { seq, text, .. } in self.said_before.drain(..) {
-            self.chunks.steering(out, &format!("msg_{seq}"), &text);
+        for Said { seq, content } in self.said_before.drain(..) {
+            self.chunks.steering(out, &format!("msg_{seq}"), &content);
         }
     }
 

@@ -308,3 +308,17 @@ fn who_joins_while_the_model_answers_is_told_what_another_model_answers_in_its_p
     assert!(chunks[0].starts_with(r#"{"type":"start","messageId":"turn_1_3""#), "{chunks:?}");
     assert_eq!(assembled(&chunks), [json!({"type": "step-start"}), json!({"type": "text", "text": "Yes."})]);
 }
+
+#[test]
+fn a_picture_that_joins_a_turn_is_told_beside_its_words() {
+    let content =
+        vec![ContentBlock::text("look"), ContentBlock::Image { data: "AAAA".to_owned(), mime_type: "image/png".to_owned() }];
+    let settings = TurnSettings::new(ModelRef::new("p", "m"));
+    let joined = entry(3, Entry::User(UserMessage { content, settings }));
+    let steered = told(UiVersion::V7, Begin::Turn, [vec![user(1, "first"), started(), step(2), joined, finished("completed")]]);
+    let steering = concat!(
+        r#"{"type":"steering-message","id":"msg_3","parts":[{"type":"text","text":"look\n[image, image/png]"}],"#,
+        r#""content":[{"type":"text","text":"look"},{"type":"image","data":"AAAA","mimeType":"image/png"}]}"#
+    );
+    assert!(steered.iter().any(|chunk| chunk == steering), "{steered:?}");
+}
