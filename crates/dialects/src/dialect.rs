@@ -1,7 +1,7 @@
 //! The seam at which wire formats join.
 
 use std::fmt::Debug;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use turnwright_core::prompt::Prompt;
@@ -135,23 +135,8 @@ pub struct HttpRequest {
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Body,
-    /// The parameters that a server may refuse and that can be done without: their names, and where they are in the body.
-    pub optional: Vec<(&'static str, Range<usize>)>,
-}
-
-impl HttpRequest {
-    /// Takes the optional parameter `name` out; says whether it was there.
-    pub fn drop_optional(&mut self, name: &str) -> bool {
-        let Some(at) = self.optional.iter().position(|(known, _)| *known == name) else { return false };
-        let (_, range) = self.optional.remove(at);
-        for (_, other) in self.optional.iter_mut().filter(|(_, other)| other.start >= range.end) {
-            *other = other.start - range.len()..other.end - range.len();
-        }
-        let mut body = std::mem::take(&mut self.body).into_vec();
-        body.drain(range);
-        self.body = body.into();
-        true
-    }
+    /// The members of the body that a server may refuse and that can be done without; `a.b` is the member `b` of the member `a`.
+    pub optional: Vec<&'static str>,
 }
 
 /// The bytes of a body, which many can have and none can change.

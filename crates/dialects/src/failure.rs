@@ -259,7 +259,7 @@ fn duration_ms(text: &str) -> Option<u64> {
 
 /// Whether a message, in lower case and without backticks, says that the prompt does not fit.
 fn is_overflow(message: &str) -> bool {
-    const SIGNS: [&str; 16] = [
+    const SIGNS: [&str; 19] = [
         "context_length_exceeded",
         "this model's maximum context length is",
         "model's maximum context limit",
@@ -276,6 +276,9 @@ fn is_overflow(message: &str) -> bool {
         "string too long. expected a string with maximum length",
         "maximum context length",
         "exceeds the context length",
+        "tokens when context the overflows",
+        "to keep from the initial prompt is greater than the context length",
+        "inputs tokens + max_new_tokens must be",
     ];
     SIGNS.iter().any(|sign| message.contains(sign)) || is_current_over_limit(message)
 }
@@ -382,6 +385,22 @@ mod tests {
             (400, error("no", "content_filter"), K::ContentFilter),
             (400, error("no", "unsupported_parameter"), K::InvalidRequest),
             (400, error("the input length exceeds the context length", ""), K::ContextLength),
+            (
+                400,
+                error("Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded", ""),
+                K::ContextLength,
+            ),
+            (
+                400,
+                error("The number of tokens to keep from the initial prompt is greater than the context length.", ""),
+                K::ContextLength,
+            ),
+            (
+                422,
+                r#"{"error":"`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000","error_type":"validation"}"#
+                    .to_owned(),
+                K::ContextLength,
+            ),
             (400, gemini(400, "API key not valid", "INVALID_ARGUMENT", r#"{"reason":"API_KEY_INVALID"}"#), K::Auth),
             (
                 400,

@@ -3,6 +3,8 @@
 //! It goes the way of the schemas of tools, with one difference: an answer need not be an object. What the compiler has no
 //! form for is sent as it is, and loosely.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 use turnwright_core::OutputFormat;
@@ -17,6 +19,20 @@ pub(crate) struct Form<'a> {
     pub(crate) schema: Value,
     /// Whether the API is to hold the model to the schema exactly.
     pub(crate) strict: bool,
+}
+
+/// What a model is told that cannot be held to a form, or not now.
+pub(crate) fn in_words(output: &OutputFormat) -> String {
+    format!("Answer with JSON alone, which fits this JSON Schema: {}", output.schema)
+}
+
+/// `own`, the system prompt, and the form in words where the model is told of one.
+pub(crate) fn system<'a>(own: Option<&'a str>, told: Option<&OutputFormat>) -> Option<Cow<'a, str>> {
+    match (own, told.map(in_words)) {
+        (Some(own), Some(form)) => Some(Cow::Owned(format!("{own}\n\n{form}"))),
+        (None, Some(form)) => Some(Cow::Owned(form)),
+        (own, None) => own.map(Cow::Borrowed),
+    }
 }
 
 impl<'a> Form<'a> {

@@ -1,6 +1,7 @@
 //! Gemini: the `generateContent` format of Google's Gemini API and of Vertex AI.
 
 mod calls;
+mod mend;
 mod message;
 mod model;
 mod request;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{NativeBlock, ProviderFailure};
 
-use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, Target};
+use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Mended, Offered, StreamDecoder, Target};
 use crate::failure::{self, malformed};
 use crate::kept::Kept;
 use crate::profile::Profile;
@@ -29,6 +30,14 @@ impl Dialect for Gemini {
 
     fn request(&self, target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
         request::request(target, prompt, kept)
+    }
+
+    fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Mended> {
+        mend::is_refused(failure).then(|| mend::without_signatures(body, usize::MAX)).flatten()
+    }
+
+    fn still_mended(&self, body: &[u8], messages: usize) -> Option<Vec<u8>> {
+        mend::without_signatures(body, messages).map(|mended| mended.body)
     }
 
     fn decoder(&self, _profile: &Profile, _offered: &Offered) -> Box<dyn StreamDecoder> {

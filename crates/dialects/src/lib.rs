@@ -21,14 +21,17 @@ mod ids;
 pub mod import;
 mod json;
 mod kept;
+mod left_out;
 mod lenient;
 mod limits;
 mod lines;
 mod media;
+mod media_size;
 mod name;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
+mod optional;
 mod profile;
 mod recover;
 mod reply;
@@ -42,7 +45,9 @@ pub use catalogue::{catalogue_date, catalogue_facts};
 pub use dialect::{Body, Dialect, ErrorResponse, HttpRequest, Mended, Offered, StreamDecoder, Target, by_name};
 pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use kept::Kept;
+pub use left_out::{MediaMark, WithoutMedia, still_without_media, without_refused_media};
 pub use limits::MAX_ANSWER_BYTES;
+pub use optional::Refused;
 pub use profile::{
     DocumentParts, EmptyContent, KeyHeader, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningField,
     ReasoningReplay, SchemaFields, StructuredOutput, SystemRole, ToolCallIds, ToolChoices, ToolSchemas, UnknownProfile,

@@ -1,6 +1,6 @@
 //! How much of one answer is taken, whatever its format.
 
-use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use turnwright_core::{ModelFacts, ProviderFailure, ProviderFailureKind, TurnSettings};
 
 /// The most bytes of one answer: text, reasoning and arguments.
 pub const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
@@ -8,6 +8,12 @@ pub const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
 pub(crate) const MAX_ARGUMENT_BYTES: usize = 1024 * 1024;
 /// The most calls of one answer.
 pub(crate) const MAX_CALLS: usize = 256;
+
+/// The limit of an answer, in tokens: the turn's, or the most that the model can where that is less, since APIs refuse more.
+pub(crate) fn output_tokens(settings: &TurnSettings, model: &ModelFacts) -> Option<u32> {
+    let asked = settings.max_output_tokens?;
+    Some(model.max_output_tokens.map_or(asked, |most| asked.min(most)))
+}
 
 /// How much of an answer came.
 #[derive(Debug, Default)]

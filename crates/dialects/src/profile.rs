@@ -53,6 +53,8 @@ pub struct Profile {
     pub key_header: KeyHeader,
     /// Whether tools are offered at all.
     pub tools: bool,
+    /// The most tools that a request may have; above it most are held back until they are searched for.
+    pub max_tools: Option<u16>,
     /// Which demands for calls the endpoint takes.
     pub tool_choice: ToolChoices,
     /// Whether `parallel_tool_calls` is sent where a turn chooses it.
@@ -67,6 +69,10 @@ pub struct Profile {
     pub document_parts: DocumentParts,
     /// How an answer in a form of its own is asked for.
     pub structured_output: StructuredOutput,
+    /// Whether it can be asked for beside tools; where not, it is asked for in the system prompt while there are some.
+    pub structured_output_with_tools: bool,
+    /// Whether what people say in a row is written as one message.
+    pub joins_messages: bool,
 }
 
 /// The header that carries the key.
@@ -356,7 +362,8 @@ mod tests {
             "recover_text_calls":["mistral"],"tool_call_ids":"any","empty_content":"text","refusal_field":true,"images":false,
             "documents":true,"tool_schemas":"strict","schema_fields":"openapi","done_without_finish":true,"key_header":"api_key","tools":false,
             "tool_choice":"unnamed","structured_output":"prompt","assistant_after_results":true,
-            "parallel_tool_calls":true,"forced_calls_while_thinking":false,"reasoning_field":"enable_thinking",
+            "structured_output_with_tools":false,"joins_messages":false,
+            "parallel_tool_calls":true,"max_tools":64,"forced_calls_while_thinking":false,"reasoning_field":"enable_thinking",
             "reasoning_format":true,"document_parts":"document_url"}"#;
         let expected = Profile {
             system_role: SystemRole::Developer,
@@ -376,6 +383,7 @@ mod tests {
             done_without_finish: true,
             key_header: KeyHeader::ApiKey,
             tools: false,
+            max_tools: Some(64),
             tool_choice: ToolChoices::Unnamed,
             parallel_tool_calls: true,
             forced_calls_while_thinking: false,
@@ -384,6 +392,8 @@ mod tests {
             document_parts: DocumentParts::DocumentUrl,
             structured_output: StructuredOutput::Prompt,
             assistant_after_results: true,
+            structured_output_with_tools: false,
+            joins_messages: false,
         };
         assert_eq!(choice(table).resolve(""), Ok(expected));
     }

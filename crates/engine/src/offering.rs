@@ -92,7 +92,7 @@ impl Inner {
         (!is_same).then_some(Entry::Control(Control::Offered { definitions: offered }))
     }
 
-    /// Whether these definitions would take too much of the window of the turn's model.
+    /// Whether these definitions would take too much of the window of the turn's model, or are more than its provider takes.
     fn is_too_much(
         &self,
         offered: &[Arc<ToolDefinition>],
@@ -100,13 +100,17 @@ impl Inner {
         settings: &TurnSettings,
         hold_back: &HoldBack,
     ) -> bool {
+        let provider = self.providers.get(settings.model.provider());
+        let most = provider.as_ref().ok().and_then(|provider| provider.max_tools());
+        if most.is_some_and(|most| offered.len() + settings.client_tools.len() > most) {
+            return true;
+        }
         let bytes: usize = offered.iter().filter_map(|tool| catalog.get(&tool.name)).map(|tool| tool.bytes).sum();
         let tokens = u32::try_from(bytes / BYTES_A_TOKEN).unwrap_or(u32::MAX);
         // Nobody has to be asked about few.
         if f64::from(tokens) <= hold_back.most_tokens(1_000) {
             return false;
         }
-        let provider = self.providers.get(settings.model.provider());
         let window = provider.ok().and_then(|provider| provider.facts(settings.model.model()).context_window);
         f64::from(tokens) > hold_back.most_tokens(window.unwrap_or(ASSUMED_WINDOW))
     }

@@ -33,6 +33,11 @@ pub trait Provider: Send + Sync + Debug {
         ModelFacts::default()
     }
 
+    /// The most tools that a request may have, without asking anybody; `None` where there is no such limit.
+    fn max_tools(&self) -> Option<usize> {
+        None
+    }
+
     /// About how many tokens `prompt` is for `model`, without asking anybody; `None` where that cannot be said.
     fn measure(&self, _model: &str, _prompt: &Prompt<'_>) -> Option<u64> {
         None

@@ -12,14 +12,17 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{ModelFacts, Origin, ProviderFailure, ProviderFailureKind, TokenCounting};
-use turnwright_dialects::{ErrorResponse, HttpRequest, Offered, Profile, Target, measure, token_counting};
+use turnwright_dialects::{
+    ErrorResponse, HttpRequest, Offered, Profile, Refused, Target, measure, still_without_media, token_counting,
+    without_refused_media,
+};
 use turnwright_engine::{Clock, ModelInfo, ModelStream, Provider};
 use turnwright_network::Reason;
 
 use crate::answer::{self, Call};
 use crate::explain::{explain, shown_url};
 use crate::kept::KeptRequests;
-use crate::mended::{MendedTalks, Talk};
+use crate::mended::{LeftOut, MendedTalks, Talk};
 use crate::retry::{Failed, Patience, retry_after_ms};
 use crate::{EndpointConfig, client};
 
@@ -27,6 +30,10 @@ use crate::{EndpointConfig, client};
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Of how many models it is remembered what is known of them.
 const KNOWN_MODELS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
+/// How often one request is sent once more without something of the conversation.
+const MAX_MENDS: usize = 16;
+/// How much of what a model refused is remembered.
+const MAX_REFUSED: usize = 32;
 /// The most bytes of a list of models.
 const MAX_MODELS_BYTES: usize = 8 * 1024 * 1024;
 
@@ -44,7 +51,7 @@ impl HttpProvider {
                 config,
                 clock,
                 connection: OnceCell::new(),
-                refused: Mutex::default(),
+                refused: Mutex::new(LruCache::new(KNOWN_MODELS)),
                 facts: Mutex::new(LruCache::new(KNOWN_MODELS)),
                 kept: KeptRequests::default(),
                 mended: MendedTalks::default(),
@@ -83,16 +90,21 @@ impl Provider for HttpProvider {
         let mut kept = self.endpoint.kept.take(prompt.conversation, model);
         let mut request = dialect.request(&target, prompt, &mut kept);
         self.endpoint.kept.put(prompt.conversation, model, kept);
-        for name in self.endpoint.refused_names() {
-            request.drop_optional(name);
+        for refused in self.endpoint.refused_by(model) {
+            request.leave_out(&refused);
         }
         let talk: Option<Talk> = prompt.conversation.map(|conversation| (conversation.clone(), model.to_owned()));
-        let refused = talk.as_ref().and_then(|talk| self.endpoint.mended.messages(talk));
-        if let Some(body) = refused.and_then(|messages| dialect.still_mended(&request.body, messages)) {
-            request = HttpRequest { body: body.into(), optional: Vec::new(), ..request };
+        let left_out = talk.as_ref().map(|talk| self.endpoint.mended.left_out(talk)).unwrap_or_default();
+        if let Some(body) = left_out.messages.and_then(|messages| dialect.still_mended(&request.body, messages)) {
+            request.body = body.into();
+        }
+        if !left_out.media.is_empty()
+            && let Some(body) = still_without_media(&request.body, &left_out.media)
+        {
+            request.body = body.into();
         }
         let offered = if config.profile.recover_text_calls.is_empty() { Offered::default() } else { Offered::of(prompt) };
-        let request = Prepared { request, talk };
+        let request = Prepared { request, model: model.to_owned(), talk };
         let patience = Patience::new(config.max_retries, &prompt.settings.fallback);
         let endpoint = Arc::clone(&self.endpoint);
         let call = Call { endpoint, model: origin.model, prices: facts.prices, request, offered, patience };
@@ -101,6 +113,10 @@ impl Provider for HttpProvider {
 
     fn facts(&self, model: &str) -> ModelFacts {
         self.endpoint.facts(model)
+    }
+
+    fn max_tools(&self) -> Option<usize> {
+        self.endpoint.config.profile.max_tools.map(usize::from)
     }
 
     fn measure(&self, model: &str, prompt: &Prompt<'_>) -> Option<u64> {
@@ -136,8 +152,8 @@ pub(crate) struct Endpoint {
     pub(crate) config: EndpointConfig,
     clock: Arc<dyn Clock>,
     connection: OnceCell<Connection>,
-    /// The optional parameters that it refused once.
-    refused: Mutex<Vec<&'static str>>,
+    /// What models refused once and can do without.
+    refused: Mutex<LruCache<String, Vec<Refused>>>,
     /// What is known of the models that were asked last.
     facts: Mutex<LruCache<String, ModelFacts>>,
     kept: KeptRequests,
@@ -148,6 +164,8 @@ pub(crate) struct Endpoint {
 #[derive(Debug)]
 pub(crate) struct Prepared {
     request: HttpRequest,
+    /// Whom it asks.
+    model: String,
     /// What it is part of; `None` where it stands alone.
     talk: Option<Talk>,
 }
@@ -180,9 +198,18 @@ impl Endpoint {
         facts
     }
 
-    /// The names of the optional parameters that it refused.
-    fn refused_names(&self) -> Vec<&'static str> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What a model refused.
+    fn refused_by(&self, model: &str) -> Vec<Refused> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(model).cloned().unwrap_or_default()
+    }
+
+    /// Remembers that a model refused this.
+    fn remember(&self, model: &str, refused: Refused) {
+        let mut known = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_model = known.get_or_insert_mut(model.to_owned(), Vec::new);
+        if of_model.len() < MAX_REFUSED && !of_model.contains(&refused) {
+            of_model.push(refused);
+        }
     }
 
     async fn connection(&self) -> Result<&Connection, ProviderFailure> {
@@ -195,26 +222,36 @@ impl Endpoint {
 
     /// Sends a request once; where the endpoint refuses a part of it that can be done without, once more without that
     /// for each such part.
-    pub(crate) async fn open(&self, Prepared { request, talk }: &mut Prepared) -> Result<Opened, Failed> {
+    pub(crate) async fn open(&self, Prepared { request, model, talk }: &mut Prepared) -> Result<Opened, Failed> {
+        let mut left_out = LeftOut::default();
+        let mut mends = 0;
         loop {
             let answer = self.send(Method::POST, request).await;
-            let Err(failed) = &answer else { return answer };
-            let mut optional = request.optional.iter().map(|(name, _)| *name);
-            let is_refusal = matches!(failed.failure.status, Some(400 | 422));
-            let Some(name) = optional.find(|name| is_refusal && failed.failure.message.contains(name)) else {
-                let Some(mended) = self.config.dialect.mended(&request.body, &failed.failure) else { return answer };
-                // Nothing of it is optional.
-                (request.body, request.optional) = (mended.body.into(), Vec::new());
-                let answer = self.send(Method::POST, request).await;
-                if answer.is_ok()
-                    && let Some(talk) = talk
-                {
-                    self.mended.remember(talk, mended.messages);
-                }
-                return answer;
+            let failure = answer.as_ref().err().map(|failed| &failed.failure);
+            if let Some(refused) = failure.and_then(|failure| request.refused(failure)) {
+                request.leave_out(&refused);
+                self.remember(model, refused);
+                continue;
+            }
+            // What stands alone is asked to find out what is taken.
+            let may_be_without = |_: &&ProviderFailure| talk.is_some();
+            let mended = failure.and_then(|failure| self.config.dialect.mended(&request.body, failure));
+            let without = || failure.filter(may_be_without).and_then(|failure| without_refused_media(&request.body, failure));
+            let body = if let Some(mended) = mended {
+                left_out.messages = Some(mended.messages);
+                Some(mended.body)
+            } else {
+                without().map(|without| {
+                    left_out.media.extend(without.left_out);
+                    without.body
+                })
             };
-            self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(name);
-            request.drop_optional(name);
+            if let (Some(talk), true) = (&talk, failure.is_none() || (mends == MAX_MENDS && body.is_some())) {
+                self.mended.remember(talk, std::mem::take(&mut left_out));
+            }
+            let Some(body) = body.filter(|_| mends < MAX_MENDS) else { return answer };
+            mends += 1;
+            request.body = body.into();
         }
     }
 

@@ -73,12 +73,19 @@ pub struct ScriptedProvider {
     answers: Mutex<VecDeque<Answer>>,
     rule: Option<Rule>,
     asked: Mutex<Vec<String>>,
+    max_tools: Option<usize>,
 }
 
 impl ScriptedProvider {
     /// A provider that gives these answers.
     pub fn new(answers: impl IntoIterator<Item = Answer>) -> Arc<Self> {
         Arc::new(Self { answers: Mutex::new(answers.into_iter().collect()), ..Self::default() })
+    }
+
+    /// A provider that gives these answers and takes no more than `most` tools.
+    pub fn with_few_tools(most: usize, answers: impl IntoIterator<Item = Answer>) -> Arc<Self> {
+        let answers = Mutex::new(answers.into_iter().collect());
+        Arc::new(Self { answers, max_tools: Some(most), ..Self::default() })
     }
 
     /// A provider that answers each prompt, described as in [`ScriptedProvider::asked`], by this rule.
@@ -128,6 +135,10 @@ impl Provider for ScriptedProvider {
             }
         });
         Ok(Box::pin(stream.take_while(|item| std::future::ready(item.is_some())).filter_map(std::future::ready)))
+    }
+
+    fn max_tools(&self) -> Option<usize> {
+        self.max_tools
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {

@@ -8,9 +8,12 @@ use turnwright_core::prompt::PromptResult;
 
 use crate::dialect::Target;
 use crate::media;
+use crate::media_size;
 
 /// The largest image that is taken, in bytes of base64.
 const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
+/// The longest side of an image that is taken, in pixels.
+const MAX_IMAGE_SIDE: u32 = 8000;
 
 /// A block of a user message.
 #[derive(Debug, Serialize)]
@@ -63,7 +66,7 @@ pub(super) fn blocks<'a>(target: &Target<'_>, content: &'a [ContentBlock]) -> Ve
 /// What the model is shown of a result: what failed says so in words alone, as the format demands.
 pub(super) fn result<'a>(target: &Target<'_>, result: &'a PromptResult<'_>) -> Content<'a> {
     let said = &result.result.content;
-    let is_shown = |block: &ContentBlock| media(target, block).is_some();
+    let is_shown = |block: &ContentBlock| media(target, block).is_some() || is_too_large(target, block);
     if result.result.outcome.is_error() || !said.iter().any(is_shown) {
         let text = result.text();
         let text = if text.trim().is_empty() { Cow::Borrowed("(no output)") } else { Cow::Owned(text) };
@@ -81,9 +84,36 @@ pub(super) fn result<'a>(target: &Target<'_>, result: &'a PromptResult<'_>) -> C
 /// The block, where anything of it can be shown: the format takes no empty text.
 fn block<'a>(target: &Target<'_>, said: &'a ContentBlock) -> Option<Block<'a>> {
     media(target, said).or_else(|| {
-        let text = said.as_text();
+        let text = words(target, said);
         (!text.trim().is_empty()).then_some(Block::Text { text })
     })
+}
+
+/// The block in words. Those for an image that is left out say why, so that the model can tell the person.
+fn words<'a>(target: &Target<'_>, said: &'a ContentBlock) -> Cow<'a, str> {
+    let text = said.as_text();
+    if is_too_large(target, said) { format!("{text} (left out: larger than the model takes)").into() } else { text }
+}
+
+/// Whether it is an image that the model would take if it were smaller.
+fn is_too_large(target: &Target<'_>, said: &ContentBlock) -> bool {
+    if !takes_images(target) {
+        return false;
+    }
+    match said {
+        ContentBlock::Image { data, .. } => is_image_too_large(data),
+        ContentBlock::Resource { resource } => {
+            let is_image = resource.mime_type.as_deref().is_some_and(|mime_type| mime_type.starts_with("image/"));
+            resource.blob.as_deref().is_some_and(|data| is_image && is_image_too_large(data))
+        }
+        ContentBlock::Text { .. } | ContentBlock::Audio { .. } | ContentBlock::ResourceLink { .. } => false,
+    }
+}
+
+/// Whether an API refuses every request that has the image.
+fn is_image_too_large(data: &str) -> bool {
+    let is_long = |(width, height): (u32, u32)| width.max(height) > MAX_IMAGE_SIDE;
+    data.len() > MAX_IMAGE_BYTES || media_size::of_base64(data).is_some_and(is_long)
 }
 
 /// The block as something that is not text, where the model takes that.
@@ -103,8 +133,12 @@ fn media<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Block<'a>> 
     }
 }
 
+fn takes_images(target: &Target<'_>) -> bool {
+    target.profile.images && target.model.images != Some(false)
+}
+
 fn image<'a>(target: &Target<'_>, data: &'a str) -> Option<Block<'a>> {
-    let is_taken = target.profile.images && target.model.images != Some(false) && data.len() <= MAX_IMAGE_BYTES;
+    let is_taken = takes_images(target) && !is_image_too_large(data);
     let media_type = media::image(data).filter(|_| is_taken)?;
     Some(Block::Image { source: Source { media_type, data } })
 }

@@ -16,6 +16,8 @@ pub(super) struct Rules {
     pub(super) forced_calls: Forced,
     /// Whether it can be held to the schemas of tools.
     pub(super) strict_tools: Strict,
+    /// Whether an answer can be held to a form of its own.
+    pub(super) forms: Forms,
     /// The most tokens of one answer.
     pub(super) max_output_tokens: u32,
 }
@@ -53,6 +55,12 @@ pub(super) enum Strict {
     Refuses,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forms {
+    Takes,
+    Refuses,
+}
+
 /// The newest family, and the ones that are not known yet.
 const NEWEST: Rules = Rules {
     thinking: Thinking::Adaptive,
@@ -60,18 +68,19 @@ const NEWEST: Rules = Rules {
     temperature: Sampling::Refuses,
     forced_calls: Forced::Refuses,
     strict_tools: Strict::Takes,
+    forms: Forms::Takes,
     max_output_tokens: 128_000,
 };
 const FORCED: Rules = Rules { forced_calls: Forced::Takes, ..NEWEST };
 const QUIET: Rules = Rules { quiet: Quiet::Can, ..FORCED };
 const ADAPTIVE: Rules = Rules { temperature: Sampling::Takes, ..QUIET };
 const BUDGET: Rules = Rules { thinking: Thinking::Budget, max_output_tokens: 64_000, ..ADAPTIVE };
-/// Before there were strict tools.
-const LOOSE: Rules = Rules { strict_tools: Strict::Refuses, ..BUDGET };
+/// Before there were strict tools and forms.
+const LOOSE: Rules = Rules { strict_tools: Strict::Refuses, forms: Forms::Refuses, ..BUDGET };
 const OLD: Rules = Rules { thinking: Thinking::Never, max_output_tokens: 8_192, ..LOOSE };
 
 /// Rules by a part of the model's name, the longer part first.
-const FAMILIES: [(&str, Rules); 19] = [
+const FAMILIES: [(&str, Rules); 20] = [
     ("sonnet-5-5", NEWEST),
     ("opus-5-5", NEWEST),
     ("fable-5-1", NEWEST),
@@ -85,6 +94,7 @@ const FAMILIES: [(&str, Rules); 19] = [
     ("sonnet-4-6", ADAPTIVE),
     ("-4-5", BUDGET),
     ("sonnet-4", LOOSE),
+    ("opus-4-1", Rules { max_output_tokens: 32_000, forms: Forms::Takes, ..LOOSE }),
     ("opus-4", Rules { max_output_tokens: 32_000, ..LOOSE }),
     ("3-7-sonnet", LOOSE),
     ("3-5-", OLD),
@@ -94,7 +104,7 @@ const FAMILIES: [(&str, Rules); 19] = [
 ];
 
 /// The models of others who speak the format: they took its first version over.
-const OTHERS: Rules = Rules { max_output_tokens: 8_192, ..LOOSE };
+const OTHERS: Rules = Rules { max_output_tokens: 8_192, forms: Forms::Takes, ..LOOSE };
 
 /// What the target's model takes.
 pub(super) fn rules(target: &Target<'_>) -> Rules {

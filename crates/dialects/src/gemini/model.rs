@@ -44,6 +44,11 @@ impl<'a> Model<'a> {
         self.generation().is_some_and(|generation| generation >= SIGNED_GENERATION)
     }
 
+    /// Whether an answer in a form of its own can be asked for beside tools.
+    pub(super) fn takes_a_form_with_tools(self) -> bool {
+        self.generation().is_some_and(|generation| generation >= SIGNED_GENERATION)
+    }
+
     /// Whether it takes images.
     pub(super) fn takes_images(self) -> bool {
         self.facts.images != Some(false)
@@ -111,6 +116,8 @@ impl<'a> Model<'a> {
             ReasoningEffort::None | ReasoningEffort::Minimal if self.is_pro() => "LOW",
             ReasoningEffort::None | ReasoningEffort::Minimal => "MINIMAL",
             ReasoningEffort::Low => "LOW",
+            // The first large one with levels knows two.
+            ReasoningEffort::Medium if self.name.contains("gemini-3-pro") => "HIGH",
             ReasoningEffort::Medium => "MEDIUM",
             // Few take a word above it.
             ReasoningEffort::High | ReasoningEffort::Xhigh | ReasoningEffort::Max => "HIGH",

@@ -16,9 +16,10 @@ use super::continuation_token;
 use super::message::Writer;
 use super::model::{Model, Thinking};
 use crate::dialect::{HttpRequest, Target};
-use crate::form::Form;
+use crate::form::{self, Form};
 use crate::json;
 use crate::kept::Kept;
+use crate::limits;
 use crate::profile::SchemaFields;
 use crate::schema::compile_or_any;
 
@@ -108,9 +109,12 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
             out.extend_from_slice(b"}],");
         });
     }
-    if let Some(text) = settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {
+    let own = settings.system_prompt.as_deref().filter(|text| !text.is_empty());
+    let is_told = !prompt.tools.is_empty() && !model.takes_a_form_with_tools();
+    let (told, held) = if is_told { (settings.output.as_ref(), None) } else { (None, settings.output.as_ref()) };
+    if let Some(text) = form::system(own, told) {
         body.extend_from_slice(b"\"systemInstruction\":{\"parts\":[{\"text\":");
-        json::write(text, &mut body);
+        json::write(&text, &mut body);
         body.extend_from_slice(b"}]},");
     }
     body.extend_from_slice(b"\"contents\":[");
@@ -128,25 +132,38 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         let config = ToolConfig { function_calling_config: CallingConfig { mode, allowed_function_names } };
         json::write_member("toolConfig", &config, &mut body);
     }
-    let form = settings.output.as_ref().map(|output| Form::lowered(output, fields.target()).schema);
+    let form = held.map(|output| Form::lowered(output, fields.target()).schema);
     let (response_schema, response_json_schema) = match fields {
         SchemaFields::JsonSchema => (None, form),
         SchemaFields::OpenApi => (form, None),
     };
     let config = GenerationConfig {
         temperature: settings.temperature.filter(|_| model.takes_temperature()),
-        max_output_tokens: settings.max_output_tokens,
+        max_output_tokens: limits::output_tokens(settings, target.model),
         thinking_config: model.thinking(settings.reasoning_effort).map(ThinkingConfig::new),
-        response_mime_type: settings.output.as_ref().map(|_| "application/json"),
+        response_mime_type: held.map(|_| "application/json"),
         response_schema,
         response_json_schema,
     };
+    let optional = config.optional();
     json::write_member("generationConfig", &config, &mut body);
     if let Some(token) = continued(target, prompt) {
         json::write_member("continuationToken", &token, &mut body);
     }
     body.push(b'}');
-    HttpRequest { path: path(&target.origin.model), headers: Vec::new(), body: kept.keep(body), optional: Vec::new() }
+    HttpRequest { path: path(&target.origin.model), headers: Vec::new(), body: kept.keep(body), optional }
+}
+
+impl GenerationConfig {
+    /// The members that a model may refuse and that can be done without.
+    fn optional(&self) -> Vec<&'static str> {
+        let level = self.thinking_config.as_ref().and_then(|config| config.thinking_level);
+        let members = [
+            (self.max_output_tokens.is_some(), "generationConfig.maxOutputTokens"),
+            (level.is_some(), "generationConfig.thinkingConfig.thinkingLevel"),
+        ];
+        members.into_iter().filter(|(is_there, _)| *is_there).map(|(_, name)| name).collect()
+    }
 }
 
 impl ThinkingConfig {

@@ -2,8 +2,6 @@
 //!
 //! Tools and messages come first and in one order, so the bytes before a new message stay the same (law 7).
 
-use std::ops::Range;
-
 use serde::Serialize;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{ReasoningEffort, ToolChoice};
@@ -12,7 +10,7 @@ use super::message::{Message, Writer, pictures};
 use crate::demand;
 use crate::dialect::{HttpRequest, Target};
 use crate::facts::ReasoningStyle;
-use crate::form::Form;
+use crate::form::{self, Form};
 use crate::json;
 use crate::kept::Kept;
 use crate::openai_chat::Tools;
@@ -49,14 +47,18 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     json::write(&target.origin.model, &mut body);
     let choice = prompt.tool_choice();
     // There is no way but this to say that nothing may be called.
-    if !prompt.tools.is_empty() && choice != ToolChoice::None {
+    let may_call = !prompt.tools.is_empty() && choice != ToolChoice::None;
+    if may_call {
         kept.write_tools(prompt, &mut body, |out| {
             json::write_member("tools", &Tools { tools: prompt.tools, schemas: SchemaTarget::Compatible }, out);
         });
     }
     body.extend_from_slice(b",\"messages\":[");
-    if let Some(text) = settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {
-        Message::system(text).write(&mut body);
+    let own = settings.system_prompt.as_deref().filter(|text| !text.is_empty());
+    // A grammar for the answer would let the model call nothing.
+    let (told, held) = if may_call { (settings.output.as_ref(), None) } else { (None, settings.output.as_ref()) };
+    if let Some(text) = form::system(own, told) {
+        Message::system(&text).write(&mut body);
     }
     kept.write_messages(target, prompt, &mut body, Writer::default);
     // The format has no word for what must be called.
@@ -64,13 +66,12 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         Message::system(&demand).write(&mut body);
     }
     body.push(b']');
-    let think = think(target, settings.reasoning_effort).map(|think| {
-        let start = body.len();
-        json::write_member("think", &think, &mut body);
-        ("think", Range { start, end: body.len() })
-    });
-    let optional = think.into_iter().collect();
-    if let Some(output) = &settings.output {
+    let think = think(target, settings.reasoning_effort);
+    if let Some(think) = &think {
+        json::write_member("think", think, &mut body);
+    }
+    let optional = think.iter().map(|_| "think").collect();
+    if let Some(output) = held {
         json::write_member("format", &Form::lowered(output, SchemaTarget::Compatible).schema, &mut body);
     }
     let options = Options {

@@ -8,7 +8,9 @@ use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
 use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, Seq, ToolCall, text_of};
 
 use super::reasoning;
+use super::settings;
 use crate::dialect::Target;
+use crate::form;
 use crate::ids::Ids;
 use crate::json;
 use crate::kept::MessageWriter;
@@ -90,6 +92,8 @@ pub(crate) struct Writer {
     newest_ids: Vec<String>,
     /// Whether the newest message is a result.
     is_after_results: bool,
+    /// Whether it is a person's.
+    is_after_person: bool,
 }
 
 /// What an assistant says between results and a user message, where an endpoint demands that one speaks there.
@@ -112,20 +116,15 @@ impl MessageWriter for Writer {
 
 impl Writer {
     pub(crate) fn new(profile: &Profile) -> Self {
-        Self { ids: Ids::new(profile.tool_call_ids), newest_ids: Vec::new(), is_after_results: false }
+        Self { ids: Ids::new(profile.tool_call_ids), newest_ids: Vec::new(), is_after_results: false, is_after_person: false }
     }
 
     /// Writes the system prompt, where there is one.
     pub(super) fn system(profile: &Profile, prompt: &Prompt<'_>, out: &mut Vec<u8>) {
         let own = prompt.settings.system_prompt.as_deref().filter(|text| !text.is_empty());
-        let form = prompt.settings.output.as_ref().filter(|_| profile.structured_output != StructuredOutput::JsonSchema);
-        let form = form.map(|form| format!("Answer with JSON alone, which fits this JSON Schema: {}", form.schema));
-        let text = match (own, form) {
-            (Some(own), Some(form)) => Some(Cow::Owned(format!("{own}\n\n{form}"))),
-            (None, Some(form)) => Some(Cow::Owned(form)),
-            (own, None) => own.map(Cow::Borrowed),
-        };
-        if let Some(text) = text {
+        let is_told = settings::structured_output(profile, prompt) != StructuredOutput::JsonSchema;
+        let form = prompt.settings.output.as_ref().filter(|_| is_told);
+        if let Some(text) = form::system(own, form) {
             let role = match profile.system_role {
                 SystemRole::System => "system",
                 SystemRole::Developer => "developer",
@@ -143,7 +142,11 @@ impl Writer {
         if std::mem::take(&mut self.is_after_results) && profile.assistant_after_results {
             write("assistant", Content::Text(Cow::Borrowed(AFTER_RESULTS)), out);
         }
-        write("user", content, out);
+        if std::mem::replace(&mut self.is_after_person, true) && profile.joins_messages {
+            join(content, out);
+        } else {
+            write("user", content, out);
+        }
     }
 
     fn assistant(&mut self, target: &Target<'_>, seq: Seq, message: &AssistantMessage, out: &mut Vec<u8>) {
@@ -187,7 +190,7 @@ impl Writer {
             Some(Content::Text(text))
         };
         written.refusal = (!refusal.is_empty()).then_some(refusal);
-        self.is_after_results = false;
+        (self.is_after_results, self.is_after_person) = (false, false);
         written.write(out);
     }
 
@@ -220,7 +223,7 @@ impl Writer {
             let content = Some(Content::Text(Cow::Owned(text)));
             Message { role: "tool", tool_call_id: Some(id), content, ..Message::default() }.write(out);
         }
-        self.is_after_results = true;
+        (self.is_after_results, self.is_after_person) = (true, false);
         // Tool messages hold text alone, and nothing may stand between them.
         if !pictures.is_empty() {
             self.user(target.profile, Content::Parts(pictures), out);
@@ -236,6 +239,43 @@ impl Message<'_> {
         }
         json::write(self, out);
     }
+}
+
+/// Writes what a person says at the end of the newest message, which is a person's too.
+fn join(content: Content<'_>, out: &mut Vec<u8>) {
+    const BEGIN: &[u8] = br#"{"role":"user","content":"#;
+    // No text holds this: its quotes are escaped there.
+    let Some(begin) = out.windows(BEGIN.len()).rposition(|bytes| bytes == BEGIN) else { return write("user", content, out) };
+    let before = begin + BEGIN.len();
+    let is_list = out.get(before) == Some(&b'[');
+    out.pop();
+    match content {
+        Content::Text(text) if !is_list => {
+            out.pop();
+            let mut more = Vec::new();
+            json::write(&format!("\n\n{text}"), &mut more);
+            out.extend_from_slice(more.get(1..).unwrap_or_default());
+        }
+        content => {
+            if is_list {
+                out.pop();
+            } else {
+                out.splice(before..before, br#"[{"type":"text","text":"#.iter().copied());
+                out.push(b'}');
+            }
+            let parts = match content {
+                Content::Text(text) => vec![Part::Text { text }],
+                Content::Parts(parts) => parts,
+                Content::Null => Vec::new(),
+            };
+            for part in parts {
+                out.push(b',');
+                json::write(&part, out);
+            }
+            out.push(b']');
+        }
+    }
+    out.push(b'}');
 }
 
 fn write(role: &'static str, content: Content<'_>, out: &mut Vec<u8>) {

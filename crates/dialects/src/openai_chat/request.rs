@@ -79,13 +79,13 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     }
     body.extend_from_slice(b"],");
     json::write_rest(&rest, &mut body);
-    let mut optional = Vec::new();
+    let mut optional = rest.optional();
     let options =
         [(profile.stream_usage, "stream_options", USAGE_OPTION), (asks_for_format, "reasoning_format", FORMAT_OPTION)];
     for (is_wanted, name, option) in options {
         if is_wanted {
             body.pop();
-            optional.push((name, body.len()..body.len() + option.len()));
+            optional.push(name);
             body.extend_from_slice(option);
             body.push(b'}');
         }

@@ -8,6 +8,7 @@ use crate::demand;
 use crate::dialect::Target;
 use crate::facts::ReasoningStyle;
 use crate::form::Form;
+use crate::limits;
 use crate::profile::{MaxTokensField, Profile, ReasoningField, StructuredOutput, ToolChoices};
 
 /// The settings of one request.
@@ -105,18 +106,20 @@ pub(super) fn of<'a>(target: &Target<'_>, prompt: &'a Prompt<'_>, demanded: Opti
     let (settings, profile) = (prompt.settings, target.profile);
     let (tool_choice, words) = demanded.map_or((None, None), |demanded| choice(profile, demanded));
     let is_forced = tool_choice.as_ref().is_some_and(|choice| !matches!(choice, Choice::Word("none")));
-    let mut effort = settings.reasoning_effort.filter(|_| profile.reasoning_effort);
-    if is_forced && !profile.forced_calls_while_thinking && target.model.reasoning != Some(ReasoningStyle::Never) {
+    let may_think = target.model.reasoning != Some(ReasoningStyle::Never);
+    let mut effort = settings.reasoning_effort.filter(|_| profile.reasoning_effort && may_think);
+    if is_forced && !profile.forced_calls_while_thinking && may_think {
         effort = Some(ReasoningEffort::None);
     }
-    let response_format = settings.output.as_ref().and_then(|output| match profile.structured_output {
+    let response_format = settings.output.as_ref().and_then(|output| match structured_output(profile, prompt) {
         StructuredOutput::JsonSchema => {
             Some(ResponseFormat { kind: "json_schema", json_schema: Some(Form::of(output, profile)) })
         }
         StructuredOutput::JsonObject => Some(ResponseFormat { kind: "json_object", json_schema: None }),
         StructuredOutput::Prompt => None,
     });
-    let limit = |field| settings.max_output_tokens.filter(|_| profile.max_tokens_field == field);
+    let most = limits::output_tokens(settings, target.model);
+    let limit = |field| most.filter(|_| profile.max_tokens_field == field);
     let rest = Rest {
         tool_choice,
         parallel_tool_calls: settings.parallel_calls.filter(|_| demanded.is_some() && profile.parallel_tool_calls),
@@ -129,6 +132,25 @@ pub(super) fn of<'a>(target: &Target<'_>, prompt: &'a Prompt<'_>, demanded: Opti
     };
     let asks_for_format = profile.reasoning_format && effort.is_some_and(|effort| effort != ReasoningEffort::None);
     Settings { words, asks_for_format, rest }
+}
+
+impl Rest<'_> {
+    /// The members that a server may refuse and that can be done without.
+    pub(super) fn optional(&self) -> Vec<&'static str> {
+        let members = [
+            (self.reasoning.reasoning_effort.is_some(), "reasoning_effort"),
+            (self.reasoning.reasoning.is_some(), "reasoning"),
+            (self.max_tokens.is_some(), "max_tokens"),
+            (self.max_completion_tokens.is_some(), "max_completion_tokens"),
+        ];
+        members.into_iter().filter(|(is_there, _)| *is_there).map(|(_, name)| name).collect()
+    }
+}
+
+/// How the form of the answer is asked for: in words where the endpoint takes no form beside tools.
+pub(super) fn structured_output(profile: &Profile, prompt: &Prompt<'_>) -> StructuredOutput {
+    let has_tools = profile.tools && !prompt.tools.is_empty();
+    if has_tools && !profile.structured_output_with_tools { StructuredOutput::Prompt } else { profile.structured_output }
 }
 
 /// What the model must call, as the endpoint takes it, and in words where that says less.

@@ -3,6 +3,9 @@
 //! Nothing is kept on the provider's side (`store: false`): each request carries the whole conversation. Tools, system
 //! prompt and items come first and in one order, so the bytes before a new item stay the same (law 7).
 
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde::Serialize;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{ConversationId, ReasoningEffort, ToolChoice};
@@ -14,9 +17,13 @@ use crate::facts::ReasoningStyle;
 use crate::form::Form;
 use crate::json;
 use crate::kept::Kept;
+use crate::limits;
 
 /// The least that the format takes as a limit.
 const MIN_OUTPUT_TOKENS: u32 = 16;
+
+/// The longest key of a cache that the format takes.
+const MAX_CACHE_KEY_BYTES: usize = 64;
 
 /// The part of the body that may change from request to request.
 #[derive(Serialize)]
@@ -34,10 +41,25 @@ struct Rest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    prompt_cache_key: Option<&'a str>,
-    include: [&'static str; 1],
+    prompt_cache_key: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
     store: bool,
     stream: bool,
+}
+
+impl Rest<'_> {
+    /// The members that a server may refuse and that can be done without.
+    fn optional(&self) -> Vec<&'static str> {
+        let members = [
+            (self.include.is_some(), "include"),
+            (self.reasoning.is_some(), "reasoning.summary"),
+            (self.reasoning.is_some(), "reasoning"),
+            (self.prompt_cache_key.is_some(), "prompt_cache_key"),
+            (self.max_output_tokens.is_some(), "max_output_tokens"),
+        ];
+        members.into_iter().filter(|(is_there, _)| *is_there).map(|(_, name)| name).collect()
+    }
 }
 
 #[derive(Serialize)]
@@ -80,6 +102,18 @@ struct Reasoning {
     summary: &'static str,
 }
 
+/// What a conversation's requests have in common: its id, or a name made of one that is longer than the API takes.
+fn cache_key(id: &ConversationId) -> Cow<'_, str> {
+    let text = id.as_str();
+    if text.len() <= MAX_CACHE_KEY_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let beginning: String = text.chars().take(MAX_CACHE_KEY_BYTES - 17).filter(char::is_ascii).collect();
+    Cow::Owned(format!("{beginning}-{:016x}", hasher.finish()))
+}
+
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
     let (settings, profile) = (prompt.settings, target.profile);
     kept.keep_for(target);
@@ -109,8 +143,8 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
             Some(Choice::Allowed { kind: "allowed_tools", mode: "required", tools })
         }
     };
-    let thinks = target.model.reasoning != Some(ReasoningStyle::Never) && profile.reasoning_effort;
-    let effort = settings.reasoning_effort.filter(|_| thinks);
+    let may_think = target.model.reasoning != Some(ReasoningStyle::Never);
+    let effort = settings.reasoning_effort.filter(|_| may_think && profile.reasoning_effort);
     // A model that thinks takes no temperature.
     let is_thinking = effort.is_some_and(|effort| effort != ReasoningEffort::None);
     let rest = Rest {
@@ -121,13 +155,15 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
             .as_ref()
             .map(|output| Text { format: Format { kind: "json_schema", form: Form::of(output, profile) } }),
         reasoning: effort.map(|effort| Reasoning { effort, summary: "auto" }),
-        max_output_tokens: settings.max_output_tokens.map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
+        max_output_tokens: limits::output_tokens(settings, target.model).map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
         temperature: settings.temperature.filter(|_| target.model.temperature != Some(false) && !is_thinking),
-        prompt_cache_key: prompt.conversation.map(ConversationId::as_str),
-        include: ["reasoning.encrypted_content"],
+        prompt_cache_key: prompt.conversation.map(cache_key),
+        // What cannot reason has nothing to encrypt, and the API refuses to be asked for it.
+        include: may_think.then_some(["reasoning.encrypted_content"]),
         store: false,
         stream: true,
     };
     json::write_rest(&rest, &mut body);
-    HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body: kept.keep(body), optional: Vec::new() }
+    let optional = rest.optional();
+    HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body: kept.keep(body), optional }
 }

@@ -29,6 +29,7 @@ impl Profile {
         done_without_finish: false,
         key_header: KeyHeader::Format,
         tools: true,
+        max_tools: None,
         tool_choice: ToolChoices::All,
         parallel_tool_calls: false,
         forced_calls_while_thinking: true,
@@ -36,7 +37,10 @@ impl Profile {
         reasoning_format: false,
         document_parts: DocumentParts::File,
         structured_output: StructuredOutput::JsonSchema,
+        structured_output_with_tools: true,
         assistant_after_results: false,
+        // Chat templates of many models with open weights refuse two in a row.
+        joins_messages: true,
     };
 
     /// OpenAI, who made the formats.
@@ -48,8 +52,10 @@ impl Profile {
         refusal_field: true,
         documents: true,
         tool_schemas: ToolSchemas::Strict,
+        max_tools: Some(128),
         tool_choice: ToolChoices::Listed,
         parallel_tool_calls: true,
+        joins_messages: false,
         ..Self::COMPATIBLE
     };
 
@@ -61,6 +67,7 @@ impl Profile {
         think_tags: false,
         recover_text_calls: TextForms::NONE,
         tool_schemas: ToolSchemas::JsonSchema,
+        joins_messages: false,
         ..Self::COMPATIBLE
     };
 
@@ -125,6 +132,7 @@ impl Profile {
                 think_tags: true,
                 parallel_tool_calls: true,
                 empty_content: EmptyContent::Omitted,
+                structured_output_with_tools: false,
                 ..Self::HOSTED
             },
             &["api.groq.com"],

@@ -45,6 +45,7 @@ pub struct ProfileTable {
     pub done_without_finish: Option<bool>,
     pub key_header: Option<KeyHeader>,
     pub tools: Option<bool>,
+    pub max_tools: Option<u16>,
     pub tool_choice: Option<ToolChoices>,
     pub parallel_tool_calls: Option<bool>,
     pub forced_calls_while_thinking: Option<bool>,
@@ -52,7 +53,9 @@ pub struct ProfileTable {
     pub reasoning_format: Option<bool>,
     pub document_parts: Option<DocumentParts>,
     pub structured_output: Option<StructuredOutput>,
+    pub structured_output_with_tools: Option<bool>,
     pub assistant_after_results: Option<bool>,
+    pub joins_messages: Option<bool>,
 }
 
 /// By hand, since an untagged enum would not say what is wrong in the table.
@@ -109,6 +112,7 @@ impl ProfileChoice {
             done_without_finish: table.done_without_finish.unwrap_or(base.done_without_finish),
             key_header: table.key_header.unwrap_or(base.key_header),
             tools: table.tools.unwrap_or(base.tools),
+            max_tools: table.max_tools.or(base.max_tools),
             tool_choice: table.tool_choice.unwrap_or(base.tool_choice),
             parallel_tool_calls: table.parallel_tool_calls.unwrap_or(base.parallel_tool_calls),
             forced_calls_while_thinking: table.forced_calls_while_thinking.unwrap_or(base.forced_calls_while_thinking),
@@ -116,6 +120,8 @@ impl ProfileChoice {
             reasoning_format: table.reasoning_format.unwrap_or(base.reasoning_format),
             document_parts: table.document_parts.unwrap_or(base.document_parts),
             structured_output: table.structured_output.unwrap_or(base.structured_output),
+            structured_output_with_tools: table.structured_output_with_tools.unwrap_or(base.structured_output_with_tools),
+            joins_messages: table.joins_messages.unwrap_or(base.joins_messages),
             assistant_after_results: table.assistant_after_results.unwrap_or(base.assistant_after_results),
         })
     }

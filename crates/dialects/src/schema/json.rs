@@ -59,7 +59,22 @@ fn schema(mut members: Object, target: SchemaTarget, place: &Place<'_>, losses: 
         };
         lowered.insert(keyword, value);
     }
+    if matches!(target, SchemaTarget::OpenAi | SchemaTarget::Compatible) {
+        items(&mut lowered);
+    }
     Value::Object(lowered)
+}
+
+/// OpenAI refuses a list that says nothing of its elements: they may be anything.
+fn items(schema: &mut Object) {
+    let is_list = match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|one| one == "array"),
+        other => other.is_some_and(|one| one == "array"),
+    };
+    let is_open = matches!(schema.get("items"), None | Some(Value::Bool(true))) && !schema.contains_key("unevaluatedItems");
+    if is_list && is_open {
+        schema.insert("items".to_owned(), json!({}));
+    }
 }
 
 /// Whether Anthropic takes a property of this name.

@@ -4,3 +4,4 @@ mod golden;
 mod presets;
 mod quirks;
 mod request;
+mod taken;

@@ -161,6 +161,16 @@ async fn few_tools_are_offered_whole() {
 }
 
 #[tokio::test]
+async fn more_tools_than_the_provider_takes_are_held_back_however_small_they_are() {
+    for (most, count) in [(31, 1), (32, 32)] {
+        let world = world(ScriptedProvider::with_few_tools(most, [done()]), mail(), Setup::default()).await;
+        world.engine.hold_back(HoldBack::default());
+        assert_eq!(world.turn("hello").await, completed());
+        assert_eq!(world.journal().await.offered().len(), count, "{most}");
+    }
+}
+
+#[tokio::test]
 async fn what_was_called_before_tools_were_held_back_stays_offered() {
     let store = Arc::new(MemoryStore::default());
     let before = engine(store.clone(), ScriptedProvider::new([letter(), done()]), Arc::new(mail()), Setup::default());

@@ -146,6 +146,24 @@ async fn an_endpoint_that_refuses_the_usage_option_is_asked_without_it_from_then
 }
 
 #[tokio::test]
+async fn what_a_model_refuses_is_left_out_of_its_requests_alone() {
+    let refusal = r#"{"error":{"message":"Encrypted content is not supported with this model.","type":"invalid_request_error","param":"include"}}"#;
+    let refused = vec![response("400 Bad Request", "connection: close\r\n", refusal)];
+    let end = r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#;
+    let text = r#"{"type":"response.output_text.delta","output_index":0,"delta":"hello"}"#;
+    let good = || vec![write(format!("{STREAM_HEAD}data: {text}\n\ndata: {end}\n\n"))];
+    let server = Server::start(vec![refused, good(), good(), good()]).await;
+    let provider = provider(EndpointConfig { dialect: by_name("openai-responses").unwrap(), ..server.config() });
+    let settings = TurnSettings::new(ModelRef::new("local", "m"));
+    let prompt = Prompt { conversation: None, settings: &settings, messages: Vec::new(), tools: &[], allow_calls: true };
+    for model in ["m", "m", "other"] {
+        assert_eq!(collect(provider.call(model, &prompt).unwrap()).await.text(), "hello", "{model}");
+    }
+    let asked: Vec<bool> = server.requests().iter().map(|request| request.contains("\"include\"")).collect();
+    assert_eq!(asked, [true, false, false, true]);
+}
+
+#[tokio::test]
 async fn reasoning_that_an_endpoint_cannot_read_any_more_is_left_out_once_and_the_answer_comes() {
     let code = "invalid_encrypted_content";
     let refusal = format!(r#"{{"error":{{"message":"no","type":"invalid_request_error","code":"{code}"}}}}"#);

@@ -20,7 +20,7 @@ struct Api {
     thought: &'static str,
 }
 
-const APIS: [Api; 2] = [
+const APIS: [Api; 3] = [
     Api {
         dialect: "anthropic",
         refusal: r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block"}}"#,
@@ -32,6 +32,12 @@ const APIS: [Api; 2] = [
         refusal: r#"{"error":{"message":"The encrypted content could not be verified.","code":"invalid_encrypted_content"}}"#,
         answer: r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Well."}]}]}"#,
         thought: r#"{"id":"MARK","type":"reasoning","summary":[],"encrypted_content":"g"}"#,
+    },
+    Api {
+        dialect: "gemini",
+        refusal: r#"{"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}"#,
+        answer: r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Well."}]},"finishReason":"STOP"}]}"#,
+        thought: r#"{"text":"t","thought":true,"thoughtSignature":"MARK"}"#,
     },
 ];
 
@@ -134,4 +140,79 @@ async fn what_does_not_help_is_not_remembered() {
     assert_eq!(collect(provider.call("m", &prompt).unwrap()).await.failed().status, Some(400));
     assert_eq!(ask(&provider, "a", messages).await, "Well.");
     assert!(body(server.requests().get(2).unwrap()).contains("old_thought"));
+}
+
+/// How an API shows an image and refuses it, and what it says otherwise.
+struct Shown {
+    dialect: &'static str,
+    refusal: &'static str,
+    answer: &'static str,
+}
+
+const SHOWN: [Shown; 4] = [
+    Shown {
+        dialect: "anthropic",
+        refusal: r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.0.content.1.image.source.base64: Could not process image"}}"#,
+        answer: r#"{"type":"message","content":[{"type":"text","text":"Well."}],"stop_reason":"end_turn"}"#,
+    },
+    Shown {
+        dialect: "openai-responses",
+        refusal: r#"{"error":{"message":"The image data you provided does not represent a valid image.","param":"input[0].content[1].image_url","code":"invalid_value"}}"#,
+        answer: r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Well."}]}]}"#,
+    },
+    Shown {
+        dialect: "openai-chat",
+        refusal: r#"{"error":{"message":"Invalid image.","type":"invalid_request_error","param":"messages.[0].content.[1].image_url"}}"#,
+        answer: r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Well."},"finish_reason":"stop"}]}"#,
+    },
+    Shown {
+        dialect: "gemini",
+        refusal: r#"{"error":{"code":400,"message":"Unable to process input image.","status":"INVALID_ARGUMENT"}}"#,
+        answer: r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Well."}]},"finishReason":"STOP"}]}"#,
+    },
+];
+
+#[tokio::test]
+async fn a_refused_image_is_left_out_of_the_conversation_and_no_other_is() {
+    const BROKEN: &str = "iVBORw0KGgoAAAAB";
+    const WHOLE: &str = "iVBORw0KGgoAAAAC";
+    for api in SHOWN {
+        let name = api.dialect;
+        let good = std::iter::repeat_with(|| json_answer("200 OK", api.answer)).take(3);
+        let script = [json_answer("400 Bad Request", api.refusal)].into_iter().chain(good);
+        let server = Server::start(script.collect()).await;
+        let config =
+            EndpointConfig { max_retries: 0, ..EndpointConfig::new("local", by_name(name).unwrap(), &server.base_url) };
+        let provider = provider(config);
+        let shows = |text: &str, data: &str| {
+            let image = serde_json::json!({"type": "image", "data": data, "mimeType": "image/png"});
+            let mut message = person(text);
+            message.content.push(serde_json::from_value(image).unwrap());
+            message
+        };
+        let at = |number: u64| Seq::new(number).unwrap();
+        let (hi, more) = (shows("hi", BROKEN), shows("more", WHOLE));
+        let said = AssistantMessage {
+            blocks: vec![AssistantBlock::Text { text: "So.".to_owned(), native: None }],
+            ..thinks(&APIS[0], "")
+        };
+        let messages = [
+            PromptMessage::User { seq: at(1), message: &hi },
+            PromptMessage::Assistant { seq: at(2), message: &said },
+            PromptMessage::User { seq: at(3), message: &more },
+        ];
+        assert_eq!(ask(&provider, "a", messages.get(..1).unwrap().to_vec()).await, "Well.", "{name}");
+        assert_eq!(ask(&provider, "a", messages.to_vec()).await, "Well.", "{name}");
+        assert_eq!(ask(&provider, "b", messages.get(2..).unwrap().to_vec()).await, "Well.", "{name}");
+        let asked = server.requests();
+        assert_eq!(asked.len(), 4, "{name}: no later request is refused");
+        let [refused, mended, later, other] = [0, 1, 2, 3].map(|at| body(asked.get(at).unwrap()));
+        assert!(refused.contains(BROKEN) && !mended.contains(BROKEN), "{name}");
+        assert!(mended.contains("image, left out") || mended.contains("file, left out"), "{name}: {mended}");
+        assert!(!later.contains(BROKEN) && later.contains(WHOLE), "{name}: {later}");
+        assert!(other.contains(WHOLE), "{name}");
+        for sent in [mended, later] {
+            assert!(serde_json::from_str::<serde_json::Value>(sent).is_ok(), "{name}: {sent}");
+        }
+    }
 }

@@ -333,6 +333,25 @@ fn what_the_provider_refused_is_not_shown_to_it_again() {
 }
 
 #[test]
+fn models_from_before_there_were_forms_are_told_of_one_in_words() {
+    let hello = user(vec![ContentBlock::text("Where?")]);
+    let sent = |model: &str| {
+        let mut ask = Ask::new(vec![message(1, &hello)]);
+        ask.model = model.to_owned();
+        let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": false});
+        ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema, strict: true });
+        let body: Value = serde_json::from_slice(&ask.request().body).unwrap();
+        (body["system"].to_string().contains("city"), body.get("output_config").is_some())
+    };
+    for model in ["claude-sonnet-4-20250514", "claude-3-7-sonnet-latest", "claude-3-5-haiku-20241022"] {
+        assert_eq!(sent(model), (true, false), "{model}");
+    }
+    for model in ["claude-sonnet-4-5", "claude-opus-4-1-20250805", "claude-opus-5", "another"] {
+        assert_eq!(sent(model), (false, true), "{model}");
+    }
+}
+
+#[test]
 fn images_and_documents_go_with_people_and_with_results() {
     let image = |data: &str, mime_type: &str| ContentBlock::Image { data: data.to_owned(), mime_type: mime_type.to_owned() };
     let resource = |uri: &str, mime_type: &str, text: Option<&str>, blob: Option<&str>| ContentBlock::Resource {
@@ -352,6 +371,8 @@ fn images_and_documents_go_with_people_and_with_results() {
         image("", "image/png"),
         image("no base64!", "image/png"),
         image(&"A".repeat(6_000_000), "image/png"),
+        // 200 × 9000 pixels.
+        image("iVBORw0KGgoAAAANSUhEUgAAAMgAACMoCAIAAAA=", "image/png"),
         resource("file:///a.txt", "text/plain", Some("words"), None),
         ContentBlock::Audio { data: "AAAA".to_owned(), mime_type: "audio/wav".to_owned() },
     ];
@@ -362,7 +383,8 @@ fn images_and_documents_go_with_people_and_with_results() {
         text_block("[image, image/svg+xml]"),
         text_block("[image, image/png]"),
         text_block("[image, image/png]"),
-        text_block("[image, image/png]"),
+        text_block("[image, image/png] (left out: larger than the model takes)"),
+        text_block("[image, image/png] (left out: larger than the model takes)"),
         text_block("file:///a.txt:\nwords"),
         text_block("[audio, audio/wav]"),
     ];

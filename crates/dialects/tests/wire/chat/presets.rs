@@ -196,7 +196,7 @@ fn a_pdf_is_written_as_the_server_takes_it() {
 fn a_form_of_the_answer_is_asked_for_as_the_server_takes_it() {
     let output = OutputFormat { name: "o".to_owned(), schema: json!({"type": "object"}), strict: true };
     let asked = TurnSettings { output: Some(output), system_prompt: Some("Be brief.".to_owned()), ..settings() };
-    let rest = body("groq", &asked);
+    let rest = body("xai", &asked);
     assert_eq!(rest["response_format"]["type"], "json_schema");
     assert_eq!(rest["messages"][0]["content"], "Be brief.");
     let rest = body("deepseek", &asked);

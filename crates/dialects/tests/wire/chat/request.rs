@@ -126,8 +126,7 @@ fn a_plain_question_is_these_bytes() {
 fn the_optional_parameter_can_be_taken_out() {
     let hello = user(vec![ContentBlock::text("Hi")]);
     let mut request = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]).request(COMPATIBLE);
-    let names: Vec<&str> = request.optional.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, ["stream_options"]);
+    assert_eq!(request.optional, ["stream_options"]);
     assert!(request.drop_optional("stream_options"));
     let expected = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
     assert_eq!(String::from_utf8(request.body.clone().into_vec()).unwrap(), expected);

@@ -199,6 +199,56 @@ fn thinking_is_a_budget_or_a_level_as_the_model_takes_it() {
 }
 
 #[test]
+fn refused_signatures_are_left_out_and_the_first_call_of_a_step_has_the_word_for_none() {
+    let refused = |message: &str| {
+        let failure = turnwright_core::ProviderFailure::new(turnwright_core::ProviderFailureKind::InvalidRequest, message);
+        turnwright_core::ProviderFailure { status: Some(400), ..failure }
+    };
+    let body = json!({"contents": [
+        {"role": "user", "parts": [{"text": "thoughtSignature"}]},
+        {"role": "model", "parts": [
+            {"text": "t", "thought": true, "thoughtSignature": "a"},
+            {"functionCall": {"name": "f", "args": {"thoughtSignature": 1}}, "thoughtSignature": "b"},
+            {"functionCall": {"name": "g"}},
+        ]},
+        {"role": "model", "parts": [{"text": "x", "thoughtSignature": "c"}]},
+    ], "generationConfig": {}});
+    let signed = "skip_thought_signature_validator";
+    let mut expected = body.clone();
+    expected["contents"][1]["parts"] = json!([
+        {"text": "t", "thought": true},
+        {"functionCall": {"name": "f", "args": {"thoughtSignature": 1}}, "thoughtSignature": signed},
+        {"functionCall": {"name": "g"}},
+    ]);
+    let still: Value = serde_json::from_slice(&Gemini.still_mended(body.to_string().as_bytes(), 2).unwrap()).unwrap();
+    assert_eq!(still, expected);
+    expected["contents"][2]["parts"] = json!([{"text": "x"}]);
+    for message in ["Corrupted thought signature.", "Thought signature is not valid", "missing a thought_signature in x"] {
+        let mended = Gemini.mended(body.to_string().as_bytes(), &refused(message)).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&mended.body).unwrap(), expected, "{message}");
+        assert_eq!((mended.messages, Gemini.mended(&mended.body, &refused(message))), (3, None));
+    }
+    assert_eq!(Gemini.mended(body.to_string().as_bytes(), &refused("no")), None);
+}
+
+#[test]
+fn no_limit_is_above_what_the_model_can_and_what_it_may_refuse_can_be_taken_out() {
+    let hello = says("Hi");
+    let mut ask = Ask::new(NEW, vec![asks(1, &hello)]);
+    ask.settings.max_output_tokens = Some(200_000);
+    ask.settings.reasoning_effort = Some(ReasoningEffort::Medium);
+    assert_eq!(ask.body()["generationConfig"]["maxOutputTokens"], 200_000);
+    ask.facts.max_output_tokens = Some(65_536);
+    assert_eq!(ask.body()["generationConfig"]["maxOutputTokens"], 65_536);
+    let mut request = ask.request(&mut Kept::default());
+    for name in request.optional.clone() {
+        assert!(request.drop_optional(name), "{name}");
+    }
+    let left: Value = serde_json::from_slice(&request.body).unwrap();
+    assert_eq!(left["generationConfig"], json!({"thinkingConfig": {"includeThoughts": true}}));
+}
+
+#[test]
 fn a_form_for_the_answer_is_a_response_schema() {
     let hello = says("Where?");
     let mut ask = Ask::new(OLD, vec![asks(1, &hello)]);
@@ -206,6 +256,25 @@ fn a_form_for_the_answer_is_a_response_schema() {
     ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
     let expected = json!({"responseMimeType": "application/json", "responseJsonSchema": schema});
     assert_eq!(ask.body()["generationConfig"], expected);
+}
+
+#[test]
+fn older_models_are_told_of_a_form_in_words_while_tools_are_offered() {
+    let hello = says("Where?");
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    let sent = |model: &str, has_tools: bool| {
+        let mut ask = Ask::new(model, vec![asks(1, &hello)]);
+        ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
+        if has_tools {
+            ask.tools = vec![tool("s__f", json!({"type": "object", "properties": {}}))];
+        }
+        let body = ask.body();
+        let is_told = body["systemInstruction"].to_string().contains("city");
+        (is_told, body["generationConfig"].get("responseMimeType").is_some())
+    };
+    assert_eq!(sent("gemini-2.5-flash", true), (true, false));
+    assert_eq!(sent("gemini-2.5-flash", false), (false, true));
+    assert_eq!(sent(NEW, true), (false, true));
 }
 
 #[test]
@@ -239,7 +308,8 @@ fn schemas_are_sent_in_the_older_fields_where_the_profile_says_so() {
     assert_eq!((&declarations[0]["parameters"], declarations[0].get("parametersJsonSchema")), (&lowered, None));
     assert_eq!((declarations[1].get("parameters"), declarations[1].get("parametersJsonSchema")), (None, None));
     let expected = json!({"responseMimeType": "application/json", "responseSchema": lowered});
-    assert_eq!(body["generationConfig"], expected);
+    ask.tools.clear();
+    assert_eq!(ask.body()["generationConfig"], expected);
 }
 
 #[test]

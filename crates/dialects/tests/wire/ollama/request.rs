@@ -229,6 +229,10 @@ fn a_form_for_the_answer_is_the_format() {
         json!({"type": "object", "properties": {"city": {"$ref": "#/$defs/name"}}, "$defs": {"name": {"type": "string"}}});
     ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: referring, strict: true });
     assert_eq!(ask.body()["format"], schema);
+    // Held to it, the model could call nothing.
+    ask.tools = vec![tool("s__f", json!({}))];
+    let body = ask.body();
+    assert_eq!((body.get("format"), body["messages"][0]["content"].to_string().contains("city")), (None, true));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use turnwright_core::{
     ProviderFailureKind, ReasoningEffort, ToolChoice, ToolErrorKind,
 };
 use turnwright_dialects::openai_responses::OpenAiResponses;
-use turnwright_dialects::{Dialect, Profile, ReasoningReplay, by_name};
+use turnwright_dialects::{Dialect, Profile, ReasoningReplay, ReasoningStyle, by_name};
 
 use super::ask::{Ask, assistant, call, native, of_another, results, says, seq, user};
 use crate::support::tool;
@@ -81,6 +81,37 @@ fn settings_are_parameters_and_what_is_not_chosen_is_left_out() {
     let format = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": true});
     assert_eq!(ask.body()["text"], json!({"format": format}));
     valid(&ask);
+}
+
+#[test]
+fn reasoning_is_asked_for_only_where_a_model_may_reason() {
+    let hello = question("hi");
+    let mut ask = Ask::new(vec![asks(1, &hello)]);
+    ask.settings.max_output_tokens = Some(200_000);
+    ask.settings.reasoning_effort = Some(ReasoningEffort::High);
+    let sent = |ask: &Ask<'_>| {
+        let body = ask.body();
+        json!([body.get("include"), body.get("reasoning").is_some(), body["max_output_tokens"]])
+    };
+    assert_eq!(sent(&ask), json!([["reasoning.encrypted_content"], true, 200_000]));
+    ask.model.reasoning = Some(ReasoningStyle::Never);
+    ask.model.max_output_tokens = Some(16_384);
+    assert_eq!(sent(&ask), json!([null, false, 16_384]));
+    valid(&ask);
+}
+
+#[test]
+fn the_key_of_the_cache_is_never_longer_than_the_api_takes() {
+    let hello = question("hi");
+    let mut ask = Ask::new(vec![asks(1, &hello)]);
+    let mut key = |id: String| {
+        ask.conversation = Some(id.parse().unwrap());
+        ask.body()["prompt_cache_key"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(key("a".repeat(64)), "a".repeat(64));
+    let (one, other) = (key(format!("{}b", "a".repeat(99))), key(format!("{}c", "a".repeat(99))));
+    assert_eq!((one.len(), other.len()), (64, 64));
+    assert_ne!(one, other);
 }
 
 #[test]

@@ -27,7 +27,11 @@ pub(super) fn violations(lowered: &Lowered, target: SchemaTarget) -> Vec<String>
             }
         }
         SchemaTarget::GeminiSubset => gemini(root, "", true, &mut wrong),
-        SchemaTarget::OpenAi | SchemaTarget::OpenAiStrict | SchemaTarget::GeminiJson => {
+        SchemaTarget::OpenAi | SchemaTarget::OpenAiStrict => walk(root, "", &mut |schema, at| {
+            plain(schema, at, &mut wrong);
+            listed(schema, at, &mut wrong);
+        }),
+        SchemaTarget::GeminiJson => {
             walk(root, "", &mut |schema, at| plain(schema, at, &mut wrong));
         }
         SchemaTarget::Anthropic | SchemaTarget::AnthropicStrict => {
@@ -52,6 +56,7 @@ pub(super) fn violations(lowered: &Lowered, target: SchemaTarget) -> Vec<String>
         SchemaTarget::Compatible => walk(root, "", &mut |schema, at| {
             plain(schema, at, &mut wrong);
             compatible(schema, at, &mut wrong);
+            listed(schema, at, &mut wrong);
         }),
     }
     wrong
@@ -67,6 +72,15 @@ fn plain(schema: &Value, at: &str, wrong: &mut Vec<String>) {
         if is_bad {
             wrong.push(format!("{at}/{keyword}"));
         }
+    }
+}
+
+/// Each list says what its elements are ("array schema missing items").
+fn listed(schema: &Value, at: &str, wrong: &mut Vec<String>) {
+    let types = schema.get("type").map(|types| types.as_array().cloned().unwrap_or_else(|| vec![types.clone()]));
+    let is_list = types.is_some_and(|types| types.contains(&Value::from("array")));
+    if is_list && schema.get("items").is_none() && schema.get("unevaluatedItems").is_none() {
+        wrong.push(format!("{at} is a list without items"));
     }
 }
 
