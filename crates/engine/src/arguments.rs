@@ -207,8 +207,7 @@ mod tests {
 
     #[test]
     fn a_schema_that_leads_back_to_itself_is_asked_no_longer_than_anybody_waits() {
-        let operator =
-            |sign: &str| json!({"properties": {"l": {"$ref": "#/$defs/e"}, "op": {"const": sign}}, "required": ["op", "l"]});
+        let operator = |sign: &str| json!({"type": "object", "properties": {"l": {"$ref": "#/$defs/e"}, "op": {"const": sign}}, "required": ["op", "l"]});
         let alternatives = json!([{"type": "integer"}, operator("+"), operator("-"), operator("*")]);
         let schema =
             json!({"type": "object", "properties": {"e": {"$ref": "#/$defs/e"}}, "$defs": {"e": {"anyOf": alternatives}}});

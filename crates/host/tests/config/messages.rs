@@ -604,7 +604,9 @@ fn what_is_wrong_with_an_http_api_is_told_at_its_place() {
     );
     says(
         "[tools.http.a]\ndescription = \"a.json\"\noperations = []",
-        &["turnwright.toml:3: `tools.http.a.operations` is empty, and so is what would be offered; it must name operations, or be left out for all"],
+        &[
+            "turnwright.toml:3: `tools.http.a.operations` is empty, and so is what would be offered; it must name operations, or be left out for all",
+        ],
     );
     says(
         "[tools.http.a]\ndescription = \"ftp://a/b\"\n[tools.http.b]\ndescription = \"https://me:key@a/b\"",

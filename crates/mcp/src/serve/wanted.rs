@@ -230,8 +230,11 @@ mod tests {
 
     #[tokio::test]
     async fn what_does_not_fit_is_asked_again_with_the_reason_and_is_no_answer_in_the_end() {
-        let inquiry =
-            Inquiry { id: "q".to_owned(), message: "How many?".to_owned(), asks: Asks::Form(json!({"type": "object"})) };
+        let inquiry = Inquiry {
+            id: "q".to_owned(),
+            message: "How many?".to_owned(),
+            asks: Asks::Form(json!({"type": "object", "properties": {"n": {"type": "integer"}}})),
+        };
         let (wrong, right) =
             (json!({"action": "accept", "content": {"n": "5"}}), json!({"action": "accept", "content": {"n": 5}}));
         let shows = Shows { forms: true, addresses: true };
