@@ -198,7 +198,7 @@ mod tests {
 
     #[async_trait]
     impl RunningCall for Number {
-        fn handle(&self) -> &str {
+        fn handle(&self) -> &'static str {
             "handle"
         }
 
@@ -237,13 +237,13 @@ mod tests {
         };
         let (wrong, right) =
             (json!({"action": "accept", "content": {"n": "5"}}), json!({"action": "accept", "content": {"n": 5}}));
-        let shows = Shows { forms: true, addresses: true };
+        let can = Shows { forms: true, addresses: true };
         let (mut call, mut later, mut refusals) = (Number::default(), VecDeque::new(), Refusals::default());
         refusals.settle(Wanted::Answer(inquiry.clone()), &mut call, &wrong, &mut later).await.unwrap();
         let Some(Happened::Inquired(again)) = later.pop_front() else { panic!("{later:?}") };
-        let shown = Wanted::Answer(again).shown(shows, refusals.newest.as_deref());
-        let shown = serde_json::to_value(shown).unwrap();
-        assert_eq!(shown["message"], json!("How many?\n\n`n` must be a whole number"));
+        let question = Wanted::Answer(again).shown(can, refusals.newest.as_deref());
+        let question = serde_json::to_value(question).unwrap();
+        assert_eq!(question["message"], json!("How many?\n\n`n` must be a whole number"));
         refusals.settle(Wanted::Answer(inquiry.clone()), &mut call, &right, &mut later).await.unwrap();
         assert_eq!((call.0.as_slice(), later.len()), ([AnswerAction::Accept].as_slice(), 0));
         for _ in 0..=MOST_REFUSALS {
