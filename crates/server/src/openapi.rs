@@ -146,8 +146,9 @@ pub(crate) struct IfNoneMatch {
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "describes what `metrics::requests::named` reads")]
 struct RequestIdHeader {
-    /// What the request is called, which the answer and the lines of the log repeat; one of ours where absent.
-    #[param(rename = "X-Request-Id", pattern = "^[A-Za-z0-9._:/-]{1,128}$")]
+    /// What the request is called, which the answer and the lines of the log repeat: 1 to 128 letters, digits and `._:/-`. One of ours
+    /// where it is anything else, or absent.
+    #[param(rename = "X-Request-Id")]
     id: Option<String>,
 }
 

@@ -198,7 +198,7 @@ fn journal(place: &Place, conversation: &str) -> String {
 fn forget(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, _| !["driver", "duration_ms", "definition_hash"].contains(&name.as_str()));
+            fields.retain(|name, _| !["driver", "folder", "duration_ms", "definition_hash"].contains(&name.as_str()));
             if let Some(Value::Array(tools)) = fields.get_mut("definitions") {
                 for tool in tools {
                     *tool = tool["name"].take();

@@ -33,7 +33,8 @@ fn endpoint(embeds: bool) -> ModelServer {
 fn place(models: &ModelServer, config: &str) -> Place {
     let place = Place::new();
     let config = format!(
-        "model = \"here/m\"\n[providers.here]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\nmax_retries = 0\n{config}",
+        "model = \"here/m\"\n[providers.here]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\nmax_retries = 0\n\
+         profile = {{ joins_messages = false }}\n{config}",
         models.base_url()
     );
     place.write("turnwright.toml", config);
