@@ -152,16 +152,6 @@ struct RequestIdHeader {
     id: Option<String>,
 }
 
-/// Where a stream that broke off goes on.
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "describes what `streams::named` reads")]
-pub(crate) struct LastEventHeader {
-    /// The id of the last event or chunk seen; it counts more than `after`. Clients of event streams send it by themselves.
-    #[param(rename = "Last-Event-ID")]
-    last_event: Option<String>,
-}
-
 /// Which part of a file is asked for.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]

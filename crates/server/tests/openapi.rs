@@ -94,7 +94,6 @@ fn headers_that_decide_what_a_request_means_are_parameters_of_the_routes_that_re
         });
         there.filter(|one| one["in"] == "header").map(|one| one["name"].as_str().unwrap().to_owned()).collect()
     };
-    let last = "Last-Event-ID";
     for (method, path, expected) in [
         (
             "post",
@@ -102,9 +101,6 @@ fn headers_that_decide_what_a_request_means_are_parameters_of_the_routes_that_re
             ["X-Turnwright-Tool-Activity", "X-Turnwright-Conversation", "Idempotency-Key"].as_slice(),
         ),
         ("post", "/v1/responses", &["X-Turnwright-Conversation", "Idempotency-Key"]),
-        ("get", "/api/v1/conversations/{id}/events", &[last]),
-        ("get", "/api/v1/conversations/{id}/stream", &[last]),
-        ("get", "/api/chat/{id}/stream", &[last]),
         ("get", "/api/v1/artifacts/{id}", &["Range", "If-Range", "If-None-Match"]),
     ] {
         assert_eq!(headers(method, path), [expected, &["X-Request-Id"]].concat(), "{method} {path}");

@@ -13,7 +13,7 @@ use crate::extract::{InConversation, Search, State};
 use crate::feed::Feed;
 use crate::offered::offered_in;
 use crate::open_stream::OpenStream;
-use crate::openapi::{ConversationPath, LastEventHeader, Limited, NotThere, Refused};
+use crate::openapi::{ConversationPath, Limited, NotThere, Refused};
 use crate::sse;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiFold, UiVersion, turns_of};
@@ -79,7 +79,7 @@ fn no_position(text: &str) -> ApiError {
     path = "/conversations/{id}/events",
     operation_id = "watchEvents",
     tag = "turns",
-    params(ConversationPath, Position, LastEventHeader),
+    params(ConversationPath, Position),
     responses((status = 200, description = "Engine events; the id of each is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), Refused, NotThere, Limited)
 )]
 pub(super) async fn events(
@@ -113,7 +113,7 @@ pub(super) async fn events(
     path = "/conversations/{id}/stream",
     operation_id = "watchMessage",
     tag = "turns",
-    params(ConversationPath, UiQuery, MessagePosition, LastEventHeader),
+    params(ConversationPath, UiQuery, MessagePosition),
     responses((status = 200, description = "An AI SDK UI message stream; the id of each chunk is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open, or nothing follows on the position."), Refused, NotThere, Limited)
 )]
 pub(super) async fn stream(

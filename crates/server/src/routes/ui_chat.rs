@@ -27,9 +27,7 @@ use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::named::{Named, says};
 use crate::open_stream::OpenStream;
 use crate::openai::responses::object::turn_of;
-use crate::openapi::{
-    BodyRefused, Conflicting, ConversationPath, LastEventHeader, Limited, NotAnswered, NotThere, Refused, RepeatableHeader,
-};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::repeat::once_in;
 use crate::settings;
 use crate::state::ServerState;
@@ -349,7 +347,7 @@ async fn regenerate(
     path = "/api/chat/{id}/stream",
     operation_id = "resumeUiChat",
     tag = "pages",
-    params(ConversationPath, UiQuery, MessagePosition, LastEventHeader),
+    params(ConversationPath, UiQuery, MessagePosition),
     responses((status = 200, description = "An AI SDK UI message stream; the id of each chunk is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open, nothing follows on the position, or there is no such conversation."), Refused, NotThere, Limited)
 )]
 pub(super) async fn resume(
