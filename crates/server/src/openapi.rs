@@ -44,9 +44,6 @@ pub(crate) struct Frame;
 #[expect(dead_code, reason = "describes what bodies are")]
 pub(crate) struct FileBytes(Vec<u8>);
 
-/// The name in the document of what every request may be called by.
-const REQUEST_ID: &str = "RequestId";
-
 /// The document of these routes.
 pub(crate) fn described_by(mut document: Document) -> Document {
     // A link that works from wherever the document was read; the paths begin at the root.
@@ -65,12 +62,8 @@ pub(crate) fn described_by(mut document: Document) -> Document {
     components
         .responses
         .extend(openai::refusals().map(|(name, why)| (name, refusal(why, &OpenAiError::name(), "application/json"))));
-    let of_all = RequestIdHeader::into_params(|| None);
-    components.parameters.extend(of_all.into_iter().map(|one| (REQUEST_ID.to_owned(), RefOr::T(one))));
     let schemas = &components.schemas;
     for operation in document.paths.paths.values_mut().flat_map(operations) {
-        let request_id = RefOr::Ref(Ref::new(format!("#/components/parameters/{REQUEST_ID}")));
-        operation.parameters.get_or_insert_default().push(request_id);
         // An empty body counts as an empty object.
         if let Some(RefOr::T(body)) = &mut operation.request_body {
             let is_needed = body.content.values().any(|content| match content {
@@ -139,17 +132,6 @@ pub(crate) struct IfNoneMatch {
     /// The `ETag` of what the client has: it is not sent again.
     #[param(rename = "If-None-Match")]
     tag: Option<String>,
-}
-
-/// What a request is called in the log and in its answer. Every route reads it, so it stands once in the document.
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "describes what `metrics::requests::named` reads")]
-struct RequestIdHeader {
-    /// What the request is called, which the answer and the lines of the log repeat: 1 to 128 letters, digits and `._:/-`. One of ours
-    /// where it is anything else, or absent.
-    #[param(rename = "X-Request-Id")]
-    id: Option<String>,
 }
 
 /// Which part of a file is asked for.
