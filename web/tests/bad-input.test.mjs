@@ -1,24 +1,14 @@
 // What goes wrong is said in a sentence, has a way on, and loses nothing that was typed.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
-import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
+import { after, before, test } from "node:test";
+import { closeBrowser, looking, say, startPlace } from "./place.mjs";
 
 let place;
 before(async () => { place = await startPlace(); });
 after(async () => { await closeBrowser(); await place?.stop(); });
 
-const seen = [];
-afterEach(() => Promise.all(seen.splice(0).map(async (page) => {
-  // A stream that is still fetched breaks off with its page, or with the place.
-  await page.unrouteAll({ behavior: "ignoreErrors" });
-  await page.context().close();
-})));
-const look = async (where) => {
-  const page = await lookAt(where);
-  seen.push(page);
-  return page;
-};
+const look = looking();
 
 /** A conversation in which something was answered. */
 async function begun() {

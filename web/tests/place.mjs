@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterEach } from "node:test";
 import { chromium } from "playwright-core";
 import { startModel } from "./model.mjs";
 
@@ -139,6 +140,20 @@ export async function lookAt(place, { path = "/", theme = "light", width = 1200,
   page.setDefaultTimeout(20_000);
   await page.goto(place.base + path);
   return page;
+}
+
+/** Looks at a place, with pages that are closed after each test: what is still fetched there breaks off with them. */
+export function looking() {
+  const seen = [];
+  afterEach(() => Promise.all(seen.splice(0).map(async (page) => {
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await page.context().close();
+  })));
+  return async (place) => {
+    const page = await lookAt(place);
+    seen.push(page);
+    return page;
+  };
 }
 
 export async function closeBrowser() {

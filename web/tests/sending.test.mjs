@@ -3,24 +3,19 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { after, afterEach, before, test } from "node:test";
+import { after, before, test } from "node:test";
 import { changed, shownTo } from "../page/lib/conversation.js";
-import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
+import { closeBrowser, lookAt, looking, say, startPlace } from "./place.mjs";
 
 let place;
 before(async () => { place = await startPlace(); });
 after(async () => { await closeBrowser(); await place?.stop(); });
 
-const seen = [];
-afterEach(() => Promise.all(seen.splice(0).map(async (page) => {
-  await page.unrouteAll({ behavior: "ignoreErrors" });
-  await page.context().close();
-})));
+const look = looking();
 
 /** A conversation in which something was answered, and its id. */
 async function begun() {
-  const page = await lookAt(place);
-  seen.push(page);
+  const page = await look(place);
   await say(page, "first");
   await page.getByRole("button", { name: "Copy answer" }).waitFor();
   return { page, id: decodeURIComponent(new URL(page.url()).hash.split("/").at(-1)) };
@@ -170,8 +165,7 @@ test("what is not sent yet is sent while another conversation is looked at, and 
 });
 
 test("what is written while a conversation is made stays, and comes back where it was not made", async () => {
-  const page = await lookAt(place);
-  seen.push(page);
+  const page = await look(place);
   const composer = page.getByRole("textbox").first();
   const made = await hold(page, "**/api/v1/conversations", "POST");
   await say(page, "begin");

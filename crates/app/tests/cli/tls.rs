@@ -37,6 +37,14 @@ fn make(place: &Place, name: &str) {
     assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
 }
 
+/// A server, and where the certificate lies that it shows: `a.crt`.
+fn served() -> (Place, Server) {
+    let place = Place::with("[server.tls]\ncert = \"a.crt\"\nkey = \"a.key\"\n");
+    make(&place, "a");
+    let server = Server::start_over_tls(&place);
+    (place, server)
+}
+
 /// What a client that trusts this certificate alone is answered.
 fn ask(address: &str, trusted: &Path, path: &str) -> std::io::Result<String> {
     let mut roots = RootCertStore::empty();
@@ -232,9 +240,7 @@ fn another_program_trusts_it_by_an_authority_that_its_environment_names() {
     if !has_openssl() {
         return;
     }
-    let place = Place::with("[server.tls]\ncert = \"a.crt\"\nkey = \"a.key\"\n");
-    make(&place, "a");
-    let server = Server::start_over_tls(&place);
+    let (place, server) = served();
     let (_, port) = server.address().rsplit_once(':').unwrap();
     let asks = Place::new();
     asks.write(
@@ -258,9 +264,7 @@ fn who_is_not_trusted_as_a_receiver_of_traces_or_an_api_is_told_with_the_address
     if !has_openssl() {
         return;
     }
-    let place = Place::with("[server.tls]\ncert = \"a.crt\"\nkey = \"a.key\"\n");
-    make(&place, "a");
-    let server = Server::start_over_tls(&place);
+    let (place, server) = served();
     let (_, port) = server.address().rsplit_once(':').unwrap();
     let (key, other) = ("A1b2C3d4E5f6G7h8J9k0", "B1b2C3d4E5f6G7h8J9k0");
     let asks = |network: &str| {

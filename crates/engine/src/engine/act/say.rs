@@ -116,19 +116,8 @@ fn after_joining(
 /// The settings with which a message was said before that is said again.
 fn said_again<'a>(state: &'a State, message: &NewMessage) -> Option<&'a TurnSettings> {
     let replaced = message.replaces.filter(|_| message.beneath == Beneath::Replaced)?;
-    match &*state.journal.entry(replaced.0)?.entry {
-        Entry::User(said) => Some(&said.settings),
-        Entry::Assistant(_)
-        | Entry::Decision(_)
-        | Entry::Question(_)
-        | Entry::Started(_)
-        | Entry::Elicited(_)
-        | Entry::TaskAccepted(_)
-        | Entry::Answered(_)
-        | Entry::Sampled(_)
-        | Entry::Result(_)
-        | Entry::Control(_) => None,
-    }
+    let Entry::User(said) = &*state.journal.entry(replaced.0)?.entry else { return None };
+    Some(&said.settings)
 }
 
 /// Hides a message of a person's and what came after it, but for answers that had not seen it.

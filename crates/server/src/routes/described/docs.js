@@ -58,8 +58,7 @@ function inside(doc, operation) {
   const parts = [];
   if (operation.description) parts.push(el("p", {}, ...words(operation.description)));
   if (operation.parameters?.length) {
-    const all = operation.parameters.map((one) => (one.$ref ? doc.components.parameters[one.$ref.split("/").pop()] : one));
-    const rows = all.map((parameter) => el("tr", {},
+    const rows = operation.parameters.map((parameter) => el("tr", {},
       el("td", {}, el("code", { textContent: parameter.name })), el("td", { textContent: parameter.in + (parameter.required ? ", required" : "") }),
       el("td", {}, ...words(parameter.description ?? ""))));
     parts.push(el("h3", { textContent: "Parameters" }), el("table", {}, ...rows));
