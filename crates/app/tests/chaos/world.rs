@@ -108,10 +108,10 @@ fn programs() -> Result<Programs, String> {
     Ok(Programs { turnwright: turnwright.into(), nats, postgres: postgres.trim().into(), clock })
 }
 
-/// What all nodes are told of the model and their tools.
+/// What all nodes are told of the model and their tools. The model reads its script from the newest message alone.
 fn configuration(base_url: &str) -> String {
     format!(
         "model = \"p/m\"\nlog_level = \"info\"\n[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{base_url}\"\nmodels = [\"m\"]\n\
-         [tools.command]\nsandbox = \"off\"\n"
+         profile = {{ joins_messages = false }}\n[tools.command]\nsandbox = \"off\"\n"
     )
 }
