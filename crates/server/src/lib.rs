@@ -54,7 +54,7 @@ pub use openai::activity::ToolActivity;
 pub use report::turn_report;
 pub use routes::{openapi, router};
 pub use rules::{configured_rule, explanation, remembered_rule, rule_text};
-pub use serve::{ServeError, serve, serve_anyone, serve_over_tls};
+pub use serve::{ServeError, serve, serve_anyone, serve_over_tls, while_starting};
 pub use state::{ServerOptions, ServerState, StreamLimits};
 pub use timestamp::timestamp;
 pub use tls::{Tls, TlsError, connect_to_this_machine};

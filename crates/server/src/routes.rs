@@ -20,6 +20,7 @@ mod page;
 mod providers;
 mod questions;
 mod rules;
+mod starting;
 mod streams;
 mod tool_call;
 mod tools;
@@ -32,6 +33,7 @@ mod users;
 mod v1;
 
 pub(crate) use idempotency::{asked, fingerprint, hash_of};
+pub(crate) use starting::starting;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;

@@ -22,6 +22,7 @@ use tower::ServiceExt;
 
 use crate::auth::Auth;
 use crate::door::Connection;
+use crate::routes;
 use crate::socket::{EndsWithSending, Socket};
 use crate::tls::Tls;
 
@@ -29,6 +30,10 @@ use crate::tls::Tls;
 const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 /// How long a client may take for the head of a request, and be silent before the next one.
 const HEAD_TIME: Duration = Duration::from_secs(30);
+/// How long who comes while the server starts waits for it.
+const START_TIME: Duration = Duration::from_secs(1);
+/// How long those whom it was told that the server starts may take to hear it, once it has.
+const STARTED_TIME: Duration = Duration::from_millis(250);
 /// When it is tried again where no connection can be taken.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -95,45 +100,77 @@ pub async fn serve_over_tls(
     Ok(())
 }
 
+/// Does `start`, of which the server's routes are made. Where that takes longer than a second, as where a large database is brought up,
+/// it is said meanwhile that the server starts: `/healthz` answers 200, `/readyz` and all others 503 `starting`. Who comes
+/// before that waits. `path` is the [site's](crate::Site).
+pub async fn while_starting<T>(listener: &TcpListener, tls: Option<&Tls>, path: &str, start: impl Future<Output = T>) -> T {
+    let mut start = std::pin::pin!(start);
+    if let Ok(started) = tokio::time::timeout(START_TIME, &mut start).await {
+        return started;
+    }
+    let (taken, started) = Taken::until(listener, tls, &routes::starting(path), start).await;
+    taken.end(STARTED_TIME).await;
+    started
+}
+
 /// Serves until it is told to end, and for as long after that as connections may go on.
 async fn until_told(listener: TcpListener, tls: Option<&Tls>, router: Router, shutdown: impl Future<Output = ()> + Send) {
-    let graceful = GracefulShutdown::new();
-    let ending = CancellationToken::new();
-    let mut tasks = JoinSet::new();
-    let mut shutdown = std::pin::pin!(shutdown);
-    loop {
-        let (stream, from) = tokio::select! {
-            accepted = accept(&listener) => accepted,
-            Some(_ended) = tasks.join_next() => continue,
-            () = &mut shutdown => break,
-        };
-        let (router, watcher) = (router.clone(), graceful.watcher());
-        let (door, ends) = (Connection::new(from, stream.local_addr().ok()), EndsWithSending::default());
-        let socket = Socket::new(stream, ends.clone());
-        match tls {
-            None => tasks.spawn(connection(socket, (from, door, ends), router, watcher)),
-            Some(tls) => {
-                let handshake = tls.handshake(socket, from);
-                let ending = ending.clone();
-                tasks.spawn(async move {
-                    // Who is still to agree on keys has asked for nothing.
-                    if let Some(Some(stream)) = ending.run_until_cancelled(handshake).await {
-                        connection(stream, (from, door, ends), router, watcher).await;
-                    }
-                })
-            }
-        };
-    }
+    let (taken, ()) = Taken::until(&listener, tls, &router, shutdown).await;
     // Nobody is taken any more; who is there is answered.
     drop(listener);
-    ending.cancel();
-    let all_ended = async {
-        graceful.shutdown().await;
-        while tasks.join_next().await.is_some() {}
-    };
-    if tokio::time::timeout(SHUTDOWN_TIME, all_ended).await.is_err() {
+    if !taken.end(SHUTDOWN_TIME).await {
         tracing::warn!(seconds = SHUTDOWN_TIME.as_secs(), "connections were still open and are cut off");
-        tasks.shutdown().await;
+    }
+}
+
+/// The connections that were taken.
+struct Taken {
+    graceful: GracefulShutdown,
+    /// Those that agree on keys.
+    ending: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl Taken {
+    /// Takes all that come until `told` is ready, which is told too.
+    async fn until<T>(listener: &TcpListener, tls: Option<&Tls>, router: &Router, told: impl Future<Output = T>) -> (Self, T) {
+        let mut taken = Self { graceful: GracefulShutdown::new(), ending: CancellationToken::new(), tasks: JoinSet::new() };
+        let mut told = std::pin::pin!(told);
+        loop {
+            let (stream, from) = tokio::select! {
+                accepted = accept(listener) => accepted,
+                Some(_ended) = taken.tasks.join_next() => continue,
+                told = &mut told => return (taken, told),
+            };
+            let (router, watcher) = (router.clone(), taken.graceful.watcher());
+            let (door, ends) = (Connection::new(from, stream.local_addr().ok()), EndsWithSending::default());
+            let socket = Socket::new(stream, ends.clone());
+            match tls {
+                None => taken.tasks.spawn(connection(socket, (from, door, ends), router, watcher)),
+                Some(tls) => {
+                    let handshake = tls.handshake(socket, from);
+                    let ending = taken.ending.clone();
+                    taken.tasks.spawn(async move {
+                        // Who is still to agree on keys has asked for nothing.
+                        if let Some(Some(stream)) = ending.run_until_cancelled(handshake).await {
+                            connection(stream, (from, door, ends), router, watcher).await;
+                        }
+                    })
+                }
+            };
+        }
+    }
+
+    /// Ends them once they are answered; whether that was within `time`.
+    async fn end(mut self, time: Duration) -> bool {
+        self.ending.cancel();
+        let all_ended = async {
+            self.graceful.shutdown().await;
+            while self.tasks.join_next().await.is_some() {}
+        };
+        let has_ended = tokio::time::timeout(time, all_ended).await.is_ok();
+        self.tasks.shutdown().await;
+        has_ended
     }
 }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use turnwright_core::policy::Policy;
 use turnwright_core::{ModelRef, TurnSettings};
 use turnwright_engine::{Engine, EngineParts};
-use turnwright_server::{ServeError, ServerOptions, ServerState, router, serve};
+use turnwright_server::{ServeError, ServerOptions, ServerState, router, serve, while_starting};
 use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, text};
 
 fn app() -> axum::Router {
@@ -93,6 +93,67 @@ async fn a_large_prompt_works_and_one_over_the_limit_is_refused_where_its_sender
     assert!(fits.starts_with("HTTP/1.1 200 OK"), "{}", fits.chars().take(500).collect::<String>());
     assert!(refused.starts_with("HTTP/1.1 413 Payload Too Large"), "{refused}");
     assert!(refused.contains("the request body is 40000014 bytes, the limit is 33554432 bytes"), "{refused}");
+}
+
+/// A request that ends its connection.
+fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n").into_bytes()
+}
+
+#[tokio::test]
+async fn while_a_server_starts_for_long_it_says_so_and_who_came_then_is_answered_after_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (has_started, shutdown) = (CancellationToken::new(), CancellationToken::new());
+    let start = has_started.cancelled();
+    let client = async {
+        // It waits for the start until that takes long.
+        let healthy = told(address, &get("/below/healthz")).await;
+        let (unready, page) = (told(address, &get("/readyz")).await, told(address, &get("/below/")).await);
+        let openai = told(address, &get("/v1/models")).await;
+        // One that has said nothing yet holds nothing up.
+        let silent = TcpStream::connect(address).await.unwrap();
+        has_started.cancel();
+        let ready = told(address, &get("/readyz")).await;
+        drop(silent);
+        shutdown.cancel();
+        (healthy, [unready, page, openai], ready)
+    };
+    let server = async {
+        while_starting(&listener, None, "/below", start).await;
+        serve(listener, app(), shutdown.clone().cancelled_owned()).await
+    };
+    let (ended, (healthy, refused, ready)) = tokio::join!(server, client);
+    ended.unwrap();
+    assert!(healthy.starts_with("HTTP/1.1 200 OK") && healthy.ends_with(r#"{"status":"ok"}"#), "{healthy}");
+    for answer in &refused {
+        assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains(r#""code":"starting""#), "{answer}");
+        assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    }
+    assert!(ready.starts_with("HTTP/1.1 200 OK"), "{ready}");
+}
+
+#[tokio::test]
+async fn who_comes_while_a_server_starts_quickly_is_answered_by_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (came, shutdown) = (CancellationToken::new(), CancellationToken::new());
+    let client = async {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(&get("/readyz")).await.unwrap();
+        came.cancel();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        shutdown.cancel();
+        answer
+    };
+    let server = async {
+        while_starting(&listener, None, "", came.cancelled()).await;
+        serve(listener, app(), shutdown.clone().cancelled_owned()).await
+    };
+    let (ended, ready) = tokio::join!(server, client);
+    ended.unwrap();
+    assert!(ready.starts_with("HTTP/1.1 200 OK"), "{ready}");
 }
 
 #[tokio::test]

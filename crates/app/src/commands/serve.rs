@@ -13,6 +13,7 @@ use turnwright_host::{Host, Loaded, McpEndpoint, McpServing, Needs, Oidc, Overri
 use turnwright_server::auth::first_link;
 use turnwright_server::{
     Apps, Auth, Hosts, Metrics, ServerOptions, ServerState, Site, StreamLimits, Tls, TlsError, ToolActivity, router,
+    while_starting,
 };
 use turnwright_terminal::Interrupts;
 
@@ -49,11 +50,13 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     let metrics = Metrics::new();
     // Who comes from another machine types no command at this one.
     let command_flags = if auth == Auth::Local { flags_elsewhere(everywhere, &opened) } else { String::new() };
+    let path = opened.loaded.config.server.path().to_owned();
+    let start = opened.start_with(Needs::Everything, |builder| {
+        let builder = builder.observer(Arc::new(metrics.clone())).showing_apps().practising();
+        if serve.conformance_fixtures { builder.conformance_fixtures() } else { builder }
+    });
     let host = tokio::select! {
-        host = opened.start_with(Needs::Everything, |builder| {
-            let builder = builder.observer(Arc::new(metrics.clone())).showing_apps().practising();
-            if serve.conformance_fixtures { builder.conformance_fixtures() } else { builder }
-        }) => host?,
+        host = while_starting(&listener, tls.as_ref(), &path, start) => host?,
         _ = signals.next() => return Ok(Exit::Done),
     };
     let body_limit_bytes = host.config().server.limits.body_bytes;
