@@ -282,7 +282,8 @@ impl Inner {
     /// Reads what other processes stored in a conversation, and what they chose for it.
     ///
     /// # Errors
-    /// [`StoreError::Gone`] where it was deleted, also where another of its name has taken its place; it is buried then.
+    /// [`StoreError::Gone`] where it was deleted, also where another of its name has taken its place, whoever made that; it is buried
+    /// then.
     pub(crate) async fn catch_up(&self, live: &Arc<Live>) -> Result<(), StoreError> {
         // In this order: what is known here never is ahead of the store.
         let (known, chosen) = {
@@ -291,7 +292,7 @@ impl Inner {
         };
         let newest = self.store.newest(&live.id, &chosen).await?;
         let stored = newest.last;
-        if stored < known {
+        if newest.incarnation != Some(live.incarnation()) || stored < known {
             self.bury(live);
             return Err(StoreError::Gone { conversation: live.id.clone() });
         }

@@ -15,7 +15,7 @@ use crate::in_flight::{InFlight, tell_at_another_place, tell_message};
 use crate::nodes::mirror::{self, Mirror};
 use crate::telemetry::spans;
 use crate::watch::{Frame, Watch, WatchFrom, Watchers};
-use crate::{Chosen, Event, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError, weight};
+use crate::{Chosen, Event, Incarnation, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError, weight};
 
 /// How many entries are read from the store at once.
 const READ_PAGE: usize = 5_000;
@@ -25,6 +25,7 @@ const READ_PAGE: usize = 5_000;
 pub(crate) struct Live {
     pub(crate) id: ConversationId,
     pub(crate) owner: UserId,
+    created_at_ms: u64,
     state: Mutex<State>,
     /// Wakes the driver: somebody else appended, or the conversation was deleted.
     pub(crate) changed: Notify,
@@ -116,7 +117,13 @@ struct News {
 }
 
 impl Live {
-    pub(crate) fn new(id: ConversationId, owner: UserId, overlay: SettingsOverlay, chosen: Chosen) -> Self {
+    /// With no entries yet; made at this time, in milliseconds since 1970 UTC.
+    pub(crate) fn new(
+        id: ConversationId,
+        (owner, created_at_ms): (UserId, u64),
+        overlay: SettingsOverlay,
+        chosen: Chosen,
+    ) -> Self {
         let state = State {
             id: id.clone(),
             owner: owner.clone(),
@@ -136,7 +143,12 @@ impl Live {
             last_used: 0,
             weight: 0,
         };
-        Self { id, owner, state: Mutex::new(state), changed: Notify::new(), settled: Notify::new() }
+        Self { id, owner, created_at_ms, state: Mutex::new(state), changed: Notify::new(), settled: Notify::new() }
+    }
+
+    /// Which conversation of its name it is.
+    pub(crate) fn incarnation(&self) -> Incarnation {
+        Incarnation::new(self.created_at_ms, self.owner.clone())
     }
 
     /// The state, for as long as nothing is awaited.

@@ -141,7 +141,7 @@ fn shrink(all: &mut HashMap<ConversationId, Arc<Live>>) {
 /// A conversation of a record, with no entries yet.
 pub(crate) fn live_of(record: &ConversationRecord) -> Result<Live, EngineError> {
     let overlay = overlay_of(&record.id, &record.settings)?;
-    Ok(Live::new(record.id.clone(), record.owner.clone(), overlay, record.chosen()))
+    Ok(Live::new(record.id.clone(), (record.owner.clone(), record.created_at_ms), overlay, record.chosen()))
 }
 
 /// The conversation's own settings.
@@ -163,7 +163,7 @@ mod tests {
         for number in 0..30 {
             let overlay = SettingsOverlay { system_prompt: Some("x".repeat(MAX_IDLE_BYTES / 8)), ..SettingsOverlay::default() };
             let id = format!("c{number}").parse().unwrap();
-            registry.keep(Arc::new(Live::new(id, "me".parse().unwrap(), overlay, Chosen::default())));
+            registry.keep(Arc::new(Live::new(id, ("me".parse().unwrap(), 0), overlay, Chosen::default())));
         }
         assert!(registry.workload().conversations <= 8, "{:?}", registry.workload());
         registry.make_room();

@@ -187,6 +187,7 @@ impl Append {
         let own = self.side.iter().find_map(|record| match record {
             SideRecord::Times(times_ms) => Some(times_ms.as_slice()),
             SideRecord::Create(_)
+            | SideRecord::Of(_)
             | SideRecord::Title(_)
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
@@ -209,6 +210,9 @@ pub enum SideRecord {
     /// Creates the conversation before the entries are appended, in the same transaction. [`StoreError::Exists`], and
     /// nothing written, where there is one with the id; [`Append::at`] is the first place then.
     Create(ConversationRecord),
+    /// Which conversation of the name is meant. [`StoreError::Gone`], and nothing written, where there is another one now: that is
+    /// looked at before [`Append::at`].
+    Of(Incarnation),
     /// When each of the entries happened, in their order, where that is not [`Append::at_ms`]: they were taken over from
     /// elsewhere. In milliseconds since 1970 UTC.
     Times(Vec<u64>),
@@ -368,9 +372,39 @@ impl ConversationRecord {
         Place { updated_at_ms: self.updated_at_ms, id: self.id.clone() }
     }
 
+    /// Which of its name it is.
+    pub fn incarnation(&self) -> Incarnation {
+        Incarnation::new(self.created_at_ms, self.owner.clone())
+    }
+
     /// What is chosen for it.
     pub fn chosen(&self) -> Chosen {
         Chosen { title: self.title.clone(), settings: self.settings.clone() }
+    }
+}
+
+/// Which conversation of a name is meant: once it is deleted another may be made under the same name, also by another user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incarnation {
+    created_at_ms: u64,
+    owner: UserId,
+}
+
+impl Incarnation {
+    /// That of a conversation that `owner` made at this time, in milliseconds since 1970 UTC.
+    pub fn new(created_at_ms: u64, owner: UserId) -> Self {
+        // No database stores a later one.
+        Self { created_at_ms: created_at_ms.min(i64::MAX.unsigned_abs()), owner }
+    }
+
+    /// When it was made, in milliseconds since 1970 UTC.
+    pub fn created_at_ms(&self) -> u64 {
+        self.created_at_ms
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> &UserId {
+        &self.owner
     }
 }
 
@@ -398,6 +432,8 @@ pub struct Newest {
     pub last: Option<Seq>,
     /// What is chosen for it, where that is other than was known.
     pub chosen: Option<Chosen>,
+    /// Which of its name it is; `None` where there is no such conversation.
+    pub incarnation: Option<Incarnation>,
 }
 
 /// A part of a list.

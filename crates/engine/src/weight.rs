@@ -178,7 +178,7 @@ mod tests {
             assert!(of_entry(&Entry::User(message)) > MUCH);
             assert!(of_entry(&retried) > MUCH);
             let chosen = Chosen { title: Some("t".repeat(MUCH)), settings: String::new() };
-            let live = Live::new("c".parse().unwrap(), "me".parse().unwrap(), overlay, chosen);
+            let live = Live::new("c".parse().unwrap(), ("me".parse().unwrap(), 0), overlay, chosen);
             assert!(live.lock().weight() > 2 * MUCH);
             live.lock().choose(SettingsOverlay::default(), Chosen::default());
             assert!(live.lock().weight() < 2 * MUCH);

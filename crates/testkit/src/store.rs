@@ -242,6 +242,7 @@ impl Tables {
         let creates = append.side.iter().find_map(|record| match record {
             SideRecord::Create(record) => Some(record.clone()),
             SideRecord::Times(_)
+            | SideRecord::Of(_)
             | SideRecord::Title(_)
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
@@ -256,6 +257,9 @@ impl Tables {
         let next = match (self.conversations.get(id), &creates) {
             (Some(_), Some(_)) => return Err(StoreError::Exists { conversation: id.clone() }),
             (None, None) => return Err(StoreError::Gone { conversation: id.clone() }),
+            (Some(kept), None) if is_another(&kept.record, &append.side) => {
+                return Err(StoreError::Gone { conversation: id.clone() });
+            }
             (Some(kept), None) => kept.entries.last().map_or(Seq::FIRST, |last| last.seq.next()),
             (None, Some(_)) => Seq::FIRST,
         };
@@ -299,7 +303,7 @@ impl Tables {
         }
         for side in append.side {
             match side {
-                SideRecord::Create(_) | SideRecord::Times(_) | SideRecord::RunningTurns { .. } => {}
+                SideRecord::Create(_) | SideRecord::Of(_) | SideRecord::Times(_) | SideRecord::RunningTurns { .. } => {}
                 SideRecord::Title(title) => self.kept(id)?.record.title = title,
                 SideRecord::TurnOpen { turn, parked, kept_by } => {
                     let owner = owner.clone();
@@ -344,6 +348,11 @@ impl MemoryStore {
         self.shared.writes.send_modify(|writes| *writes += 1);
         Ok(())
     }
+}
+
+/// Whether an append means another conversation than the one that has its name.
+fn is_another(record: &ConversationRecord, side: &[SideRecord]) -> bool {
+    side.iter().any(|meant| matches!(meant, SideRecord::Of(meant) if *meant != record.incarnation()))
 }
 
 #[async_trait]
@@ -427,7 +436,7 @@ impl Store for MemoryStore {
             let Some(kept) = tables.conversations.get(id) else { return Ok(Newest::default()) };
             let last = kept.entries.last().map(|entry| entry.seq);
             let chosen = Chosen::unless_known(kept.record.title.as_deref(), &kept.record.settings, known);
-            Ok(Newest { last, chosen })
+            Ok(Newest { last, chosen, incarnation: Some(kept.record.incarnation()) })
         })
     }
 

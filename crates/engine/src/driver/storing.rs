@@ -106,6 +106,7 @@ pub(super) async fn append(
     entries: Vec<Entry>,
     mut side: Vec<SideRecord>,
 ) -> Result<(), StoreError> {
+    side.push(SideRecord::Of(live.incarnation()));
     side.extend(held_by(&entries));
     let closed = live.lock().journal.closed_by(&entries);
     side.extend(inner.ledger_records(&live.owner, closed, &entries).await?);

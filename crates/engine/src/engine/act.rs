@@ -444,7 +444,10 @@ fn draft<T>(
     }
 }
 
-fn append(inner: &Inner, live: &Live, at: Seq, entries: Vec<Entry>, side: Vec<SideRecord>) -> Append {
+fn append(inner: &Inner, live: &Live, at: Seq, entries: Vec<Entry>, mut side: Vec<SideRecord>) -> Append {
+    if !side.iter().any(|record| matches!(record, SideRecord::Create(_))) {
+        side.push(SideRecord::Of(live.incarnation()));
+    }
     Append { conversation: live.id.clone(), at, entries, at_ms: inner.clock.now_ms(), side }
 }
 
@@ -475,6 +478,7 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
             SideRecord::Title(title) => beside.retitled = Some(Retitled(title.clone())),
             SideRecord::TurnOpen { turn, kept_by, .. } => beside.keeper = Some((*turn, *kept_by)),
             SideRecord::Create(_)
+            | SideRecord::Of(_)
             | SideRecord::Times(_)
             | SideRecord::TurnOver
             | SideRecord::Document { .. }

@@ -25,7 +25,8 @@ impl Engine {
             loop {
                 let live = engine.load_newest(&id).await?;
                 let at: Seq = live.lock().journal.next_seq();
-                let side = vec![SideRecord::Idempotent { key: key.clone(), record: record.clone() }];
+                let kept = SideRecord::Idempotent { key: key.clone(), record: record.clone() };
+                let side = vec![SideRecord::Of(live.incarnation()), kept];
                 let at_ms = engine.inner.clock.now_ms();
                 let append = Append { conversation: id.clone(), at, entries: Vec::new(), at_ms, side };
                 match engine.inner.store.append(append).await {

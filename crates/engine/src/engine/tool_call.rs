@@ -152,8 +152,12 @@ impl Engine {
         let permit = Permit { _source: of_source, _overall: of_all };
         let conversation: ConversationId =
             "by-hand".parse().map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })?;
-        let live =
-            Arc::new(crate::live::Live::new(conversation, self.user.clone(), SettingsOverlay::default(), Chosen::default()));
+        let live = Arc::new(crate::live::Live::new(
+            conversation,
+            (self.user.clone(), 0),
+            SettingsOverlay::default(),
+            Chosen::default(),
+        ));
         let ready = Ready { tool: tool.clone(), arguments, permit };
         let aids = Aids::of(&self.inner, &self.user);
         // Counted among the drivers: where the process ends and gives them time, it gives it to this call too.

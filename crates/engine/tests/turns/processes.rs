@@ -359,3 +359,54 @@ async fn no_call_begins_after_a_pause_or_after_another_call_where_the_lease_ran_
         assert_eq!(source.effects().len(), 1);
     }
 }
+
+/// What a conversation holds, said after it was deleted and made again by somebody else.
+async fn made_again(elsewhere: &Engine, by: &Engine) -> Vec<StoredEntry> {
+    elsewhere.delete(&id()).await.unwrap();
+    let mut sent = by.send(&id(), begins("theirs")).await.unwrap();
+    for more in ["more", "and more"] {
+        by.wait(&id(), sent.turn_id).await.unwrap();
+        sent = by.send(&id(), NewMessage::text(more)).await.unwrap();
+    }
+    by.wait(&id(), sent.turn_id).await.unwrap();
+    by.journal(&id()).await.unwrap().entries().to_vec()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_somebody_else_has_now_shows_nothing_of_theirs_to_whom_it_belonged() {
+    let disk = MemoryStore::default();
+    let provider = ScriptedProvider::by(|_| Answer::whole([text("Hi.")]));
+    let (here, elsewhere) =
+        (process(disk.another_process(), &provider, ApproveMode::All), process(disk, &provider, ApproveMode::All));
+    let as_user = |engine: &Engine, name: &str| engine.acting_for(name.parse().unwrap());
+    let (anna, ben) = (as_user(&here, "anna"), as_user(&here, "ben"));
+    let sent = anna.send(&id(), begins("hers")).await.unwrap();
+    anna.wait(&id(), sent.turn_id).await.unwrap();
+    let mut watch = anna.watch(&id(), WatchFrom::Now).await.unwrap();
+
+    let theirs = made_again(&as_user(&elsewhere, "anna"), &as_user(&elsewhere, "ben")).await;
+
+    let not_found = EngineError::NotFound { what: "conversation `c1`".to_owned() };
+    assert_eq!(anna.journal(&id()).await.unwrap_err(), not_found);
+    assert_eq!(anna.send(&id(), NewMessage::text("late")).await.unwrap_err(), not_found);
+    assert!(watch.next().await.is_none() && watch.is_deleted());
+    assert_eq!(ben.journal(&id()).await.unwrap().entries(), theirs);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_a_deleted_conversation_stores_nothing_in_the_next_of_its_name() {
+    let disk = MemoryStore::default();
+    let gate = Arc::new(Semaphore::new(0));
+    let slow = ScriptedProvider::new([Answer::whole([text("Hers.")]).gated(&gate)]);
+    let quick = ScriptedProvider::by(|_| Answer::whole([text("Hi.")]));
+    let (here, elsewhere) = (process(disk.another_process(), &slow, ApproveMode::All), process(disk, &quick, ApproveMode::All));
+    let anna = |engine: &Engine| engine.acting_for("anna".parse().unwrap());
+    let ben = elsewhere.acting_for("ben".parse().unwrap());
+    anna(&here).send(&id(), begins("hers")).await.unwrap();
+
+    let theirs = made_again(&anna(&elsewhere), &ben).await;
+    gate.add_permits(9);
+    here.shutdown().await;
+
+    assert_eq!(ben.journal(&id()).await.unwrap().entries(), theirs);
+}

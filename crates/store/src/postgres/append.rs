@@ -72,7 +72,8 @@ impl Encoded {
             SideRecord::Create(record) => record.settings.len() + record.title.as_ref().map_or(0, String::len),
             SideRecord::Title(title) => title.as_ref().map_or(0, String::len),
             SideRecord::Document { key, body, .. } => key.len() + body.as_ref().map_or(0, String::len),
-            SideRecord::Times(_)
+            SideRecord::Of(_)
+            | SideRecord::Times(_)
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
             | SideRecord::Holds { .. }
@@ -220,6 +221,9 @@ impl<'a> Sides<'a> {
                 let texts = [Some(record.owner.as_str()), record.title.as_deref(), Some(record.settings.as_str())];
                 let times = [Some(integer(record.created_at_ms)), Some(integer(record.updated_at_ms))];
                 self.push(of, "create", texts, times);
+            }
+            SideRecord::Of(meant) => {
+                self.push(of, "of", [Some(meant.owner().as_str()), None, None], [Some(integer(meant.created_at_ms())), None]);
             }
             // They are with the entries; what another holds is a value of the statement.
             SideRecord::Times(_) | SideRecord::HoldsAs { .. } => {}

@@ -28,6 +28,8 @@ const MIGRATIONS: &[Migration] = &[
     // The function `append` takes what it took.
     Migration { script: include_str!("../migrations/postgres/0002_running_turns.sql"), oldest: 1 },
     Migration { script: include_str!("../migrations/postgres/0003_holding.sql"), oldest: 1 },
+    // Here too.
+    Migration { script: include_str!("../migrations/postgres/0004_incarnations.sql"), oldest: 1 },
 ];
 
 /// The oldest server that does all that is asked of it: `bit_count` came with it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_postgres::Row;
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId};
-use turnwright_engine::{Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Page, StoreError};
+use turnwright_engine::{Chosen, ConversationRecord, Idempotent, Incarnation, Newest, OpenTurn, Page, StoreError};
 
 use super::pool::Pool;
 use super::{clean, get, milliseconds, word};
@@ -25,7 +25,7 @@ const ENTRIES: &str = "SELECT page.place & 4294967295, page.version, page.at_ms,
         ORDER BY place LIMIT $3) AS page ON true
     ORDER BY page.place";
 const LAST: &str = "SELECT next_seq FROM conversation WHERE id = $1";
-const CHOSEN: &str = "SELECT next_seq, title, settings FROM conversation WHERE id = $1";
+const CHOSEN: &str = "SELECT next_seq, title, settings, created_at_ms, owner FROM conversation WHERE id = $1";
 /// By how the bodies begin: no more of them is read.
 const TAKES_BACK: &str = r#"SELECT EXISTS (SELECT 1 FROM conversation JOIN entry
     ON place BETWEEN conversation.key << 32 AND (conversation.key << 32) + 4294967295
@@ -76,7 +76,9 @@ pub(super) async fn last_seq(pool: &Pool, id: &ConversationId) -> Result<Option<
 pub(super) async fn newest(pool: &Pool, id: &ConversationId, known: &Chosen) -> Result<Newest, StoreError> {
     let answer = pool.ask(CHOSEN, &[&id.as_str()]).await?;
     let Some(row) = answer.rows.first() else { return Ok(Newest::default()) };
-    Ok(Newest { last: before(get(row, 0)?), chosen: Chosen::unless_known(get(row, 1)?, get(row, 2)?, known) })
+    let incarnation = Incarnation::new(milliseconds(get(row, 3)?), word(row, 4, "a conversation's record")?);
+    let chosen = Chosen::unless_known(get(row, 1)?, get(row, 2)?, known);
+    Ok(Newest { last: before(get(row, 0)?), chosen, incarnation: Some(incarnation) })
 }
 
 pub(super) async fn takes_back(pool: &Pool, id: &ConversationId) -> Result<bool, StoreError> {

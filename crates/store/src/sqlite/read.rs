@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, Rows};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId, UserId};
-use turnwright_engine::{Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Place, StoreError};
+use turnwright_engine::{Chosen, ConversationRecord, Idempotent, Incarnation, Newest, OpenTurn, Place, StoreError};
 
 use super::readers::Unread;
 use super::statements as sql;
@@ -83,7 +83,8 @@ pub(super) fn newest(connection: &Connection, id: &ConversationId, known: &Chose
     let Some(row) = rows.next()? else { return Ok(Newest::default()) };
     let read = |column| row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from);
     let chosen = Chosen::unless_known(read(1)?, read(2)?.unwrap_or_default(), known);
-    Ok(Newest { last: before(row.get(0)?), chosen })
+    let incarnation = Incarnation::new(milliseconds(row.get(3)?), owner(row, 4)?);
+    Ok(Newest { last: before(row.get(0)?), chosen, incarnation: Some(incarnation) })
 }
 
 pub(super) fn takes_back(connection: &Connection, id: &ConversationId) -> Result<bool, Unread> {

@@ -10,11 +10,11 @@ macro_rules! statements {
 
 statements! {
     /// A conversation's key and fence.
-    FIND = "SELECT key, next_seq FROM conversation WHERE id = ?1";
+    FIND = "SELECT key, next_seq, created_at_ms, owner FROM conversation WHERE id = ?1";
     CREATE = "INSERT INTO conversation (id, next_seq, created_at_ms, updated_at_ms, title, settings, owner)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING";
     TITLE = "UPDATE conversation SET title = ?2 WHERE key = ?1";
-    NEWEST = "SELECT next_seq, title, settings FROM conversation WHERE id = ?1";
+    NEWEST = "SELECT next_seq, title, settings, created_at_ms, owner FROM conversation WHERE id = ?1";
     UPDATE = "UPDATE conversation SET title = ?2, settings = ?3 WHERE id = ?1 AND title IS ?4 AND settings = ?5";
     ADVANCE = "UPDATE conversation SET next_seq = ?2, updated_at_ms = ?3 WHERE key = ?1";
     INSERT_ENTRY = "INSERT INTO entry (place, version, at_ms, body) VALUES (?1, ?2, ?3, ?4)";

@@ -2,9 +2,9 @@
 //!
 //! A request looks before it writes: where it is refused it has written nothing, so the others of its group stand.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
-use turnwright_engine::{CONVERSATION_DOCUMENTS, Chosen, ConversationRecord, SideRecord, StoreError};
+use turnwright_engine::{CONVERSATION_DOCUMENTS, Chosen, ConversationRecord, Incarnation, SideRecord, StoreError};
 
 use super::documents::Change;
 use super::rates::Replace;
@@ -118,7 +118,8 @@ impl Write {
                     SideRecord::Create(record) => record_bytes(record),
                     SideRecord::Title(title) => title.as_ref().map_or(0, String::len),
                     SideRecord::Document { key, body, .. } => key.len() + body.as_ref().map_or(0, String::len),
-                    SideRecord::Times(_)
+                    SideRecord::Of(_)
+                    | SideRecord::Times(_)
                     | SideRecord::TurnOpen { .. }
                     | SideRecord::TurnOver
                     | SideRecord::Holds { .. }
@@ -239,7 +240,11 @@ fn copy(connection: &Connection, record: &ConversationRecord, of: &ConversationI
 
 impl EncodedAppend {
     fn carry_out(&self, connection: &Connection) -> rusqlite::Result<Verdict> {
-        let found = find(connection, &self.conversation)?;
+        let found = match find_of(connection, &self.conversation, self.means())? {
+            Found::Another => return Ok(Err(gone(&self.conversation))),
+            Found::It(key, next) => Some((key, next)),
+            Found::Nothing => None,
+        };
         let (known, next) = match (found, self.creates()) {
             (Some(_), Some(_)) => return Ok(Err(exists(&self.conversation))),
             (None, None) => return Ok(Err(gone(&self.conversation))),
@@ -283,11 +288,17 @@ impl EncodedAppend {
         Ok(Ok(()))
     }
 
+    /// Which conversation of the name is meant, where that was said.
+    fn means(&self) -> Option<&Incarnation> {
+        self.side.iter().find_map(|record| if let SideRecord::Of(meant) = record { Some(meant) } else { None })
+    }
+
     /// The record of the conversation that begins with this append.
     fn creates(&self) -> Option<&ConversationRecord> {
         self.side.iter().find_map(|record| match record {
             SideRecord::Create(record) => Some(record),
-            SideRecord::Times(_)
+            SideRecord::Of(_)
+            | SideRecord::Times(_)
             | SideRecord::Title(_)
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
@@ -337,8 +348,8 @@ impl EncodedAppend {
 fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord) -> rusqlite::Result<()> {
     match record {
         // The conversation's row was written before its entries, and they have their times.
-        // Turns were counted before anything was written.
-        SideRecord::Create(_) | SideRecord::Times(_) | SideRecord::RunningTurns { .. } => Ok(0),
+        // Turns were counted, and it was looked which conversation it is, before anything was written.
+        SideRecord::Create(_) | SideRecord::Of(_) | SideRecord::Times(_) | SideRecord::RunningTurns { .. } => Ok(0),
         SideRecord::Title(title) => connection.prepare_cached(sql::TITLE)?.execute((conversation, title)),
         SideRecord::TurnOpen { turn, parked, kept_by } => {
             let row = (conversation, integer(turn.0.get()), *parked, kept_by_text(*kept_by));
@@ -366,8 +377,33 @@ fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord)
 
 /// A conversation's key and the next place of its journal.
 fn find(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Option<(i64, i64)>> {
+    match find_of(connection, id, None)? {
+        Found::It(key, next) => Ok(Some((key, next))),
+        Found::Another | Found::Nothing => Ok(None),
+    }
+}
+
+/// What has a name.
+enum Found {
+    Nothing,
+    /// Its key and the next place of its journal.
+    It(i64, i64),
+    /// Another conversation than the one that is meant.
+    Another,
+}
+
+fn find_of(connection: &Connection, id: &ConversationId, meant: Option<&Incarnation>) -> rusqlite::Result<Found> {
     let mut find = connection.prepare_cached(sql::FIND)?;
-    find.query_row((id.as_str(),), |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    let mut rows = find.query((id.as_str(),))?;
+    let Some(row) = rows.next()? else { return Ok(Found::Nothing) };
+    if let Some(meant) = meant {
+        let is_it =
+            row.get::<_, i64>(2)? == integer(meant.created_at_ms()) && row.get_ref(3)?.as_str()? == meant.owner().as_str();
+        if !is_it {
+            return Ok(Found::Another);
+        }
+    }
+    Ok(Found::It(row.get(0)?, row.get(1)?))
 }
 
 fn exists(conversation: &ConversationId) -> StoreError {

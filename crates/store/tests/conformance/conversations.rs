@@ -100,13 +100,14 @@ pub(super) async fn who_looks_how_far_a_conversation_is_is_told_what_is_chosen_w
     let known = Arc::new(record("a", 1).chosen());
     assert_eq!(store.newest(&id, &known).await, Ok(Newest::default()));
     store.create(record("a", 1)).await.unwrap();
-    assert_eq!(store.newest(&id, &known).await, Ok(Newest::default()));
+    let incarnation = Some(record("a", 1).incarnation());
+    let empty = Newest { last: None, chosen: None, incarnation };
+    assert_eq!(store.newest(&id, &known).await, Ok(empty.clone()));
     store.append(append("a", 1, vec![said("x")])).await.unwrap();
-    assert_eq!(store.newest(&id, &known).await, Ok(Newest { last: Some(seq(1)), chosen: None }));
-    assert_eq!(
-        store.newest(&id, &Arc::default()).await,
-        Ok(Newest { last: Some(seq(1)), chosen: Some(Chosen::clone(&known)) })
-    );
+    let with_one = Newest { last: Some(seq(1)), ..empty };
+    assert_eq!(store.newest(&id, &known).await, Ok(with_one.clone()));
+    let with_choice = Newest { chosen: Some(Chosen::clone(&known)), ..with_one };
+    assert_eq!(store.newest(&id, &Arc::default()).await, Ok(with_choice));
 
     let untitled = Chosen { title: None, settings: "{}".to_owned() };
     store.update(&id, untitled.clone(), &known).await.unwrap();
@@ -224,6 +225,29 @@ pub(super) async fn a_deleted_name_can_be_used_again(backend: &dyn Backend) {
         store.delete(&id).await.unwrap();
     }
     assert_eq!(store.conversation(&id).await, Ok(None));
+}
+
+pub(super) async fn what_was_meant_for_a_deleted_conversation_is_not_stored_in_the_next_of_its_name(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let id = "a".parse().unwrap();
+    let of = |record: &ConversationRecord| vec![SideRecord::Of(record.incarnation())];
+    let old = record("a", 1);
+    let later = ConversationRecord { created_at_ms: old.created_at_ms + 1, ..old.clone() };
+    let others = ConversationRecord { owner: "ben".parse().unwrap(), ..old.clone() };
+    for new in [later, others] {
+        store.create(old.clone()).await.unwrap();
+        store.append(with(append("a", 1, vec![said("x")]), of(&old))).await.unwrap();
+        store.delete(&id).await.unwrap();
+        store.create(new.clone()).await.unwrap();
+        // Both where it would fit, and where it comes too late.
+        assert_eq!(store.append(with(append("a", 1, vec![said("y")]), of(&old))).await, Err(gone("a")));
+        store.append(with(append("a", 1, vec![said("z")]), of(&new))).await.unwrap();
+        assert_eq!(store.append(with(append("a", 1, vec![said("y")]), of(&old))).await, Err(gone("a")));
+        assert_eq!(store.append(with(append("a", 2, vec![said("y")]), of(&old))).await, Err(gone("a")));
+        assert_eq!(all(&*store, "a").await, stored(&append("a", 1, vec![said("z")])));
+        assert_eq!(store.newest(&id, &Arc::default()).await.unwrap().incarnation, Some(new.incarnation()));
+        store.delete(&id).await.unwrap();
+    }
 }
 
 pub(super) async fn a_list_shows_what_belongs_to_one_owner_alone(backend: &dyn Backend) {

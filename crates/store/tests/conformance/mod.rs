@@ -90,6 +90,7 @@ claims! {
     conversations::a_page_goes_on_behind_what_is_changed_or_gone_meanwhile,
     conversations::a_deleted_conversation_leaves_nothing_and_takes_nothing_else,
     conversations::a_deleted_name_can_be_used_again,
+    conversations::what_was_meant_for_a_deleted_conversation_is_not_stored_in_the_next_of_its_name,
     journal::every_kind_of_entry_comes_back_as_it_was_appended,
     journal::entries_that_were_taken_over_keep_their_times,
     journal::whether_something_is_taken_back_is_told_of_each_conversation,
