@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use tokio::time::timeout;
 use turnwright_core::compaction::{Cut, cut};
 use turnwright_core::{
-    Assembler, Compacted, Control, Entry, Journal, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Seq, StreamDelta,
-    Usage,
+    Assembler, AssistantMessage, Compacted, Control, Entry, FinishReason, Journal, ModelRef, Origin, ProviderFailure,
+    ProviderFailureKind, Seq, StreamDelta, Usage,
 };
 
 use crate::inner::Inner;
@@ -105,10 +105,26 @@ async fn listen(stream: Result<Hidden, ProviderFailure>) -> Answer {
     };
     let origin = Origin { dialect: String::new(), provider: String::new(), model: String::new() };
     let message = assembler.complete(origin, Seq::FIRST);
-    let text = told.and_then(|()| {
+    let text = told.and_then(|()| must_be_whole(&message)).and_then(|()| {
         Cut::summary(&message.text()).ok_or_else(|| failed(ProviderFailureKind::Malformed, "the summary is empty"))
     });
     Answer { text, usage: message.usage }
+}
+
+/// What the model refused to say, or did not say to its end, stands for nothing.
+fn must_be_whole(message: &AssistantMessage) -> Result<(), ProviderFailure> {
+    if message.is_refusal() {
+        return Err(failed(ProviderFailureKind::ContentFilter, "the model refused to write the summary"));
+    }
+    match message.finish.reason {
+        FinishReason::Stop => Ok(()),
+        FinishReason::ToolCalls => Err(failed(ProviderFailureKind::Malformed, "the model asked for a tool")),
+        FinishReason::Length | FinishReason::Pause => Err(failed(ProviderFailureKind::Limit, "the summary was cut off")),
+        FinishReason::ContentFilter | FinishReason::Refusal => {
+            Err(failed(ProviderFailureKind::ContentFilter, "the provider withheld the summary"))
+        }
+        FinishReason::Error => Err(failed(ProviderFailureKind::Server, "the provider says that something went wrong")),
+    }
 }
 
 async fn take(mut stream: Hidden, assembler: &mut Assembler) -> Result<(), ProviderFailure> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use turnwright_core::{ConversationId, prompt};
-use turnwright_engine::{Engine, EngineError, MAX_TITLE_CHARS, NewConversation, SettingsOverlay, WholeJournal};
+use turnwright_engine::{Conversation, Engine, EngineError, MAX_TITLE_CHARS, NewConversation, SettingsOverlay, WholeJournal};
 use turnwright_host::export::{self, ExportForm};
 use turnwright_host::import::{self, ImportedConversation, LeftOut};
 
@@ -93,7 +93,7 @@ async fn take(engine: &Engine, conversation: ImportedConversation, number: usize
     let id: Option<ConversationId> = id.and_then(|id| id.parse().ok());
     let overlay = SettingsOverlay { system_prompt, ..SettingsOverlay::default() };
     let new = NewConversation { id, title: title.clone(), overlay, ..NewConversation::default() };
-    match engine.import(WholeJournal { conversation: new, created_at_ms, entries, times_ms }).await {
+    match store(engine, WholeJournal { conversation: new, created_at_ms, entries, times_ms }).await {
         Ok(stored) => {
             let (id, title) = (stored.id.to_string(), stored.title);
             Ok(Taken { id, title, source, messages, status: "imported", left_out, error: None })
@@ -107,6 +107,20 @@ async fn take(engine: &Engine, conversation: ImportedConversation, number: usize
             Ok(Taken { id: called, title, source, messages, status: "refused", left_out: LeftOut::new(), error })
         }
         Err(error) => Err(Failure::from(error)),
+    }
+}
+
+/// Stores it under the name it had, or where a conversation of another user has that, under one that is the user's own and the same
+/// each time.
+async fn store(engine: &Engine, mut whole: WholeJournal) -> Result<Conversation, EngineError> {
+    let stored = engine.import(whole.clone()).await;
+    let Err(EngineError::Exists { id }) = &stored else { return stored };
+    match engine.conversation(id).await {
+        Err(EngineError::NotFound { .. }) => {
+            whole.conversation.id = format!("{id}-{}", engine.user()).parse().ok();
+            engine.import(whole).await
+        }
+        Ok(_) | Err(_) => stored,
     }
 }
 

@@ -209,6 +209,24 @@ fn the_exports_of_other_products_are_taken_over_with_titles_and_times() {
 }
 
 #[test]
+fn what_another_user_has_taken_over_is_taken_over_for_oneself_too() {
+    let place = Place::new();
+    let export = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dialects/tests/exports/librechat.json");
+    let export = export.to_str().unwrap();
+    for name in ["ann", "bob"] {
+        assert_eq!(place.run(&["users", "add", name]).code, Some(0));
+    }
+    let import = |user: &str| place.json(&["conversations", "import", export, "--json", "--user", user]);
+    let (of_ann, of_bob) = (import("ann"), import("bob"));
+    assert_eq!((&of_ann[0]["status"], &of_bob[0]["status"]), (&json!("imported"), &json!("imported")));
+    assert_ne!(of_ann[0]["id"], of_bob[0]["id"]);
+    let listed = place.json(&["conversations", "list", "--json", "--user", "bob"]);
+    assert_eq!(listed[0]["id"], of_bob[0]["id"]);
+    let again = import("bob");
+    assert_eq!((&again[0]["status"], &again[0]["id"]), (&json!("exists"), &of_bob[0]["id"]));
+}
+
+#[test]
 fn a_file_that_holds_no_conversation_is_refused() {
     let place = Place::new();
     let ran = place.run(&["conversations", "import", "a.txt"]);

@@ -95,6 +95,18 @@ async fn where_the_model_gives_no_summary_one_is_put_together_without_it() {
 }
 
 #[tokio::test]
+async fn what_the_model_refused_or_did_not_end_is_no_summary() {
+    let finished = |reason| vec![StreamDelta::Finished(Finish { reason, raw: None })];
+    let reasons = [FinishReason::ContentFilter, FinishReason::Refusal, FinishReason::Length, FinishReason::Error];
+    for reason in reasons {
+        let world = said([Answer::of([text("I am sorry."), finished(reason)])]).await;
+        let made = world.engine.compact(&world.id, None).await.unwrap();
+        assert_eq!(made.model, None, "{reason:?}");
+        assert!(made.summary.contains("User: hello") && !made.summary.contains("sorry"), "{reason:?}: {}", made.summary);
+    }
+}
+
+#[tokio::test]
 async fn a_conversation_in_which_nothing_was_said_cannot_be_compacted() {
     let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
     let nothing = world.engine.compact(&world.id, None).await.unwrap_err();
