@@ -42,6 +42,8 @@ pub(crate) struct Sources {
     /// All but the MCP servers: the built-ins, and an embedder's own.
     pub(crate) built_in: Vec<Arc<dyn ToolSource>>,
     pub(crate) servers: Vec<Server>,
+    /// Names of built-in sources, those that are not there yet among them.
+    reserved: Vec<&'static str>,
     /// What every MCP server gets.
     pub(crate) surroundings: Surroundings,
     /// What servers say is done in a browser.
@@ -57,6 +59,11 @@ impl Sources {
         self.built_in.iter().any(|source| source.name() == name) || self.servers.iter().any(|server| server.name == name)
     }
 
+    /// Whether no server can have this name, also where what has it is added later.
+    fn is_taken_from_servers(&self, name: &str) -> bool {
+        self.reserved.contains(&name) || self.is_taken(name)
+    }
+
     /// The mark of the commands, a new one where there is none yet.
     fn marked(&mut self, ledger: &dyn ProcessLedger, data_dir: &Path) -> Result<String, HostError> {
         if let Some(mark) = &self.command_mark {
@@ -68,7 +75,7 @@ impl Sources {
 
     /// Adds a server of a file; one that cannot be one is there with the reason.
     fn add_server(&mut self, name: &str, config: Result<ServerConfig, String>, origin: String) {
-        if self.is_taken(name) {
+        if self.is_taken_from_servers(name) {
             self.problems.push(format!("{origin}: the name `{name}` is taken; this server is left out"));
             return;
         }
@@ -123,8 +130,15 @@ pub(crate) fn sources(
     surroundings.secrets = environment.secrets().clone();
     surroundings.shows_apps = shows_apps;
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
-    let mut sources =
-        Sources { built_in: own, servers: Vec::new(), surroundings, completed, problems: Vec::new(), command_mark: None };
+    let mut sources = Sources {
+        built_in: own,
+        servers: Vec::new(),
+        reserved: loaded.config.built_in_sources(),
+        surroundings,
+        completed,
+        problems: Vec::new(),
+        command_mark: None,
+    };
     add_built_ins(&mut sources, loaded, environment, &*ledger, (artifacts, rates))?;
     // It knows every server that is made with these surroundings, also later.
     let resources = Arc::clone(&sources.surroundings.resources);
@@ -134,14 +148,14 @@ pub(crate) fn sources(
     let origin = loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
     let left_out = |name: &str| loaded.left_out.contains_key(name);
     for (name, server) in loaded.config.mcp.servers.iter().filter(|(name, _)| !left_out(name)) {
-        if !server.enabled && sources.is_taken(name) {
+        if !server.enabled && sources.is_taken_from_servers(name) {
             // The configuration's own warning says it.
             continue;
         }
         sources.add_server(name, server_config(name, server), origin.clone());
     }
     for (name, why) in &loaded.left_out {
-        if !sources.is_taken(name) {
+        if !sources.is_taken_from_servers(name) {
             // The configuration's own warning says it too.
             sources.servers.push(Server { name: name.clone(), made: Err(why.clone()), origin: origin.clone() });
         }
