@@ -1,7 +1,10 @@
 //! What a page comes to.
 
+use std::io::Write;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::json;
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_tools::net::Allow;
@@ -43,6 +46,39 @@ async fn a_page_comes_as_its_main_text_and_as_a_whole_where_that_is_wanted() {
     assert!(!main.contains("Menu") && !main.contains("secret") && !main.contains("All rights"), "{main}");
     let whole = text(&tool, "fetch", json!({ "url": site.url("/tide"), "whole": true })).await;
     assert!(whole.contains("Menu") && whole.contains("All rights") && !whole.contains("secret"), "{whole}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_packed_is_unpacked_within_the_limit_and_named_where_it_cannot_be() {
+    let site = Site::new(|asked| {
+        assert_eq!(asked.headers.get("accept-encoding").map(String::as_str), Some("gzip, deflate"));
+        let of = |coding: &str, body: Vec<u8>| Reply::ok("text/plain", body).with("content-encoding", coding);
+        match asked.path.as_str() {
+            "/text" => of("gzip", gzip(b"packed words")),
+            "/long" => of("gzip", gzip(&[b'x'; 20 << 10])),
+            "/broken" => of("gzip", b"no bytes of gzip".to_vec()),
+            _ => of("br", b"\x0b\x02\x80hello\x03".to_vec()),
+        }
+    });
+    let tool = with(FetchConfig { robots: Manners::Ignored, max_bytes: 10 << 10, ..FetchConfig::default() });
+    let read = text(&tool, "fetch", json!({ "url": site.url("/text") })).await;
+    assert_eq!(read, format!("{}\n\npacked words", site.url("/text")));
+    let long = text(&tool, "fetch", json!({ "url": site.url("/long") })).await;
+    assert_eq!(long.matches('x').count(), 10 << 10, "{long}");
+    for (path, named) in [
+        ("/br", "the answer (200 OK) is packed as `br` (its content-encoding) and is not unpacked here (gzip, deflate are);"),
+        ("/broken", "the answer (200 OK) is packed as `gzip` (its content-encoding) and cannot be unpacked: "),
+    ] {
+        let (kind, said) = failure(&tool, "fetch", json!({ "url": site.url(path) })).await;
+        assert_eq!(kind, ToolErrorKind::ExecutionFailed);
+        assert!(said.starts_with(named), "{said}");
+    }
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
 }
 
 #[tokio::test]
