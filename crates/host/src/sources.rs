@@ -64,6 +64,19 @@ impl Sources {
         self.reserved.contains(&name) || self.is_taken(name)
     }
 
+    /// Tells, once, of folders that tools are to work in and that are not there.
+    fn tell_missing(&mut self, roots: &[PathBuf]) {
+        for root in roots.iter().filter(|root| !root.is_dir()) {
+            let text = format!(
+                "the root `{}` is not a folder that is there; paths in it are refused until the next start",
+                root.display()
+            );
+            if !self.problems.contains(&text) {
+                self.problems.push(text);
+            }
+        }
+    }
+
     /// The mark of the commands, a new one where there is none yet.
     fn marked(&mut self, ledger: &dyn ProcessLedger, data_dir: &Path) -> Result<String, HostError> {
         if let Some(mark) = &self.command_mark {
@@ -263,6 +276,7 @@ fn add_built_ins(
         config.max_entries =
             tools.filesystem.max_entries.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.max_entries);
         sources.built_in.push(Arc::new(filesystem(config)?));
+        sources.tell_missing(&roots);
     }
     if let Some(mut config) = tools.web.working().filter(|_| !sources.is_taken("web")) {
         // What a name leads to is seen by whoever connects: a proxy that happens to be in the environment is not trusted with that.
@@ -283,6 +297,7 @@ fn add_built_ins(
     if tools.command.enabled && !sources.is_taken("command") {
         let roots = if tools.command.roots.is_empty() { roots } else { tools.command.roots.clone() };
         let mark = sources.marked(ledger, &loaded.data_dir)?;
+        sources.tell_missing(&roots);
         let mut config = CommandConfig::new(roots, variables(environment, &tools.command.env, &mark));
         config.shell = tools.command.shell.clone().map_or(config.shell, PathBuf::from);
         (config.default_timeout, config.max_timeout) = (tools.command.usual(), tools.command.longest());

@@ -131,7 +131,7 @@ impl Caller {
 /// `restore`.
 ///
 /// # Errors
-/// [`RootsError`] where a root is not a folder that can be opened, a pattern says nothing, or the trash cannot be used.
+/// [`RootsError`] where no root is a folder that can be opened, a pattern says nothing, or the trash cannot be used.
 pub fn filesystem(config: FilesystemConfig) -> Result<TypedSource, RootsError> {
     let shared = Arc::new(Shared::open(config)?);
     let has_trash = shared.trash.is_some();

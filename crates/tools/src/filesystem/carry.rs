@@ -126,6 +126,9 @@ impl Shared {
             "folder" => {}
             kind => return Err(failed(format!("`{shown}` is a {kind}; it is not touched"))),
         }
+        if let Some(root) = self.roots.held_by(&spot.place.root().join(&spot.real)) {
+            return Err(crate::error::denied(format!("`{shown}` holds the root `{}`; it stays", root.display())));
+        }
         let mut folders = vec![(open_folder(&spot.folder, &spot.name).map_err(explain)?, spot.real.clone())];
         let mut looked_at = 0;
         while let Some((folder, path)) = folders.pop() {
