@@ -154,6 +154,30 @@ async fn texts_in_other_encodings_are_read_and_edited_in_them() {
 }
 
 #[tokio::test]
+async fn a_search_finds_what_a_read_shows_in_whatever_encoding_it_is_written() {
+    let world = World::new();
+    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    world.put("a_latin.txt", b"first\ncaf\xe9 au lait\n");
+    world.put("b_wide.txt", wide("first\ncaf\u{e9} au lait\n"));
+    world.put("c_marked.txt", [b"\xff\xfe".to_vec(), wide("caf\u{e9}\n")].concat());
+    world.put("d_plain.txt", "\u{feff}caf\u{e9}\r\n");
+    let long = [b"caf\xe9 early\n".repeat(10_000), b"the last caf\xe9\n".to_vec()].concat();
+    world.put("e_long.txt", &long);
+    // One broken byte does not hide the rest.
+    world.put("f_broken.txt", b"caf\xc3\xa9 and \xff\n");
+    world.put("g_binary", b"PK\x00caf\xc3\xa9");
+    let source = world.filesystem();
+    let found = text(&source, "search", json!({"pattern": "CAF\u{c9}", "ignore_case": true, "glob": "[!e]*"})).await;
+    assert_eq!(
+        found,
+        "a_latin.txt:2: caf\u{e9} au lait\nb_wide.txt:2: caf\u{e9} au lait\nc_marked.txt:1: caf\u{e9}\nd_plain.txt:1: \
+         caf\u{e9}\nf_broken.txt:1: caf\u{e9} and \u{fffd}\n[1 file was left out: binary, unreadable or not to be touched]"
+    );
+    let found = text(&source, "search", json!({"pattern": "last caf\u{e9}", "path": "e_long.txt", "context": 1})).await;
+    assert_eq!(found, "e_long.txt-10000- caf\u{e9} early\ne_long.txt:10001: the last caf\u{e9}");
+}
+
+#[tokio::test]
 async fn what_is_not_text_is_refused_and_images_are_images() {
     let world = World::new();
     world.put("binary", b"PK\x00\x01");
