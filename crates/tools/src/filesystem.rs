@@ -3,6 +3,7 @@
 //! Every tool works on a spot (`open.rs`), a name in an open folder, and so cannot leave its root nor reach what is denied.
 //! Reading, listing, searching and stat are declared read-only. Work happens on the blocking pool, owned by the source.
 
+mod attributes;
 mod carry;
 mod changing;
 mod diff;

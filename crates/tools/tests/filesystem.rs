@@ -230,6 +230,61 @@ async fn a_file_is_written_with_its_parents_and_then_replaced() {
 }
 
 #[tokio::test]
+async fn a_write_keeps_the_encoding_of_what_it_replaces_where_it_can_and_says_what_it_did() {
+    let world = World::new();
+    let wide = |text: &str| [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    world.put("latin.txt", b"caf\xe9\n");
+    world.put("wide.txt", wide("een\n"));
+    world.put("marked.csv", "\u{feff}a;b\n");
+    let source = world.filesystem();
+    let written = async |path: &str, content: &str| {
+        let said = text(&source, "write", json!({"path": path, "content": content})).await;
+        (said.lines().next().unwrap().to_owned(), std::fs::read(world.root.join(path)).unwrap())
+    };
+    let said = |text: &str| text.to_owned();
+    assert_eq!(
+        written("latin.txt", "th\u{e9}\n").await,
+        (said("wrote 4 bytes to `latin.txt` (replaced) as windows-1252, as it was"), b"th\xe9\n".to_vec())
+    );
+    assert_eq!(
+        written("latin.txt", "\u{4e16}\u{e9}\n").await,
+        (
+            said("wrote 6 bytes to `latin.txt` (replaced) as UTF-8: it was windows-1252, which has no `\u{4e16}`"),
+            "\u{4e16}\u{e9}\n".into()
+        )
+    );
+    assert_eq!(
+        written("wide.txt", "\u{e9}\u{e9}n\n").await,
+        (
+            said("wrote 10 bytes to `wide.txt` (replaced) as UTF-16LE with a byte order mark, as it was"),
+            wide("\u{e9}\u{e9}n\n")
+        )
+    );
+    let marked = said("wrote 7 bytes to `marked.csv` (replaced) as UTF-8 with a byte order mark, as it was");
+    for content in ["c;d\n", "\u{feff}c;d\n"] {
+        assert_eq!(written("marked.csv", content).await, (marked.clone(), "\u{feff}c;d\n".into()));
+    }
+}
+
+#[tokio::test]
+async fn replacing_a_file_keeps_its_attributes() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let world = World::new();
+    world.put("a.txt", "old");
+    let path = world.root.join("a.txt");
+    // A file system without them has none to lose.
+    if setxattr(&path, "user.origin", b"scanner", XattrFlags::empty()).is_err() {
+        return;
+    }
+    let source = world.filesystem();
+    text(&source, "write", json!({"path": "a.txt", "content": "new"})).await;
+    text(&source, "edit", json!({"path": "a.txt", "old_text": "new", "new_text": "newer"})).await;
+    let mut value = [0; 16];
+    let length = getxattr(&path, "user.origin", &mut value[..]).unwrap();
+    assert_eq!((&value[..length], world.get("a.txt").as_str()), (&b"scanner"[..], "newer"));
+}
+
+#[tokio::test]
 async fn replacing_a_file_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
