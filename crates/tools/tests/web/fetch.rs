@@ -113,6 +113,17 @@ async fn characters_are_read_as_the_answer_the_page_or_its_bytes_say() {
             "text/html",
             b"<html><head><meta charset=\"shift_jis\"></head><body>\x93\xfa\x96\x7b</body></html>".to_vec(),
         ),
+        "/feed" => Reply::ok(
+            "application/rss+xml",
+            b"<?xml version=\"1.0\" encoding = 'ISO-8859-15'?><title>5 \xa4, \xbduvre</title>".to_vec(),
+        ),
+        "/xhtml" => Reply::ok(
+            "application/xhtml+xml",
+            b"<?xml version=\"1.0\" encoding=\"koi8-r\"?><html><body><p>\xf0\xd2\xc9\xd7\xc5\xd4</p></body></html>".to_vec(),
+        ),
+        // What is no markup declares nothing, and what could be read so far is not UTF-16.
+        "/quoted" => Reply::ok("text/plain; charset=utf-8", "<?xml encoding=\"koi8-r\"?> \u{e9}"),
+        "/wide" => Reply::ok("text/xml", "<?xml encoding=\"utf-16\"?><a>\u{e9}</a>"),
         "/mark" => Reply::ok("text/plain", b"\xff\xfeh\0i\0".to_vec()),
         "/guess" => Reply::ok(
             "text/plain",
@@ -124,6 +135,10 @@ async fn characters_are_read_as_the_answer_the_page_or_its_bytes_say() {
     let cases = [
         ("/header", "Привет"),
         ("/meta", "日本"),
+        ("/feed", "<?xml version=\"1.0\" encoding = 'ISO-8859-15'?><title>5 \u{20ac}, \u{153}uvre</title>"),
+        ("/xhtml", "Привет"),
+        ("/quoted", "<?xml encoding=\"koi8-r\"?> \u{e9}"),
+        ("/wide", "<?xml encoding=\"utf-16\"?><a>\u{e9}</a>"),
         ("/mark", "hi"),
         ("/guess", "Der Käse hört schön auf, über Straßen zu gehen"),
         ("/json", "{\"a\": \"ä\"}"),
