@@ -179,16 +179,21 @@ fn like(file: &cap_std::fs::File, old: &Stat) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777))?)
 }
 
+/// A name for what is not whole yet.
+pub(super) fn temporary_name() -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    PathBuf::from(format!(".turnwright-{}-{number}.tmp", std::process::id()))
+}
+
 /// A file of our own in `folder`, under a name that nothing has.
 fn create_temporary(folder: &Dir) -> io::Result<(PathBuf, cap_std::fs::File)> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     const ATTEMPTS: usize = 100;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..ATTEMPTS {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = PathBuf::from(format!(".turnwright-{}-{number}.tmp", std::process::id()));
+        let name = temporary_name();
         match folder.open_with(&name, &options) {
             Ok(file) => return Ok((name, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
