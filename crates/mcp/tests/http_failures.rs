@@ -145,7 +145,7 @@ async fn a_page_in_place_of_an_answer_is_named_as_one() {
         |_| Answer::status("200 OK"),
         FAILED,
         ON_ITS_WAY,
-        "unexpected server response: it answered with nothing, not in the protocol: its address may be wrong, or behind a \
+        "unexpected server response: it answered with nothing, or without a content-type: its address may be wrong, or behind a \
          login page",
     )
     .await;

@@ -271,9 +271,7 @@ fn pause(busy: &HttpStatusError, tries: u32) -> Option<Duration> {
 fn plain(error: HttpError, has_session: bool) -> HttpError {
     match error {
         StreamableHttpError::UnexpectedContentType(kind) => {
-            let kind = kind.map_or_else(|| "nothing".to_owned(), |kind| format!("`{}`", first_chars(&kind)));
-            let text =
-                format!("it answered with {kind}, not in the protocol: its address may be wrong, or behind a login page");
+            let text = not_in_the_protocol(kind.as_deref());
             StreamableHttpError::UnexpectedServerResponse(text.into())
         }
         StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
@@ -298,6 +296,20 @@ fn plain(error: HttpError, has_session: bool) -> HttpError {
         }
         other => other,
     }
+}
+
+/// Why an answer of this media type is not read.
+fn not_in_the_protocol(kind: Option<&str>) -> String {
+    let Some(kind) = kind else {
+        return "it answered with nothing, or without a content-type: its address may be wrong, or behind a login page"
+            .to_owned();
+    };
+    let shown = first_chars(kind);
+    let small = kind.to_ascii_lowercase();
+    if ["application/json", "text/event-stream"].iter().any(|known| small.starts_with(known)) {
+        return format!("it answered with `{shown}`, and its content-type is read in small letters alone");
+    }
+    format!("it answered with `{shown}`, not in the protocol: its address may be wrong, or behind a login page")
 }
 
 /// What is answered in place of an answer that is too long to be taken.
@@ -358,6 +370,17 @@ fn first_chars(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_is_not_read_is_told_with_what_is_wrong_with_it() {
+        let said = |kind| not_in_the_protocol(kind);
+        assert!(said(Some("text/html")).ends_with("not in the protocol: its address may be wrong, or behind a login page"));
+        assert_eq!(
+            said(Some("Application/JSON; Charset=UTF-8")),
+            "it answered with `Application/JSON; Charset=UTF-8`, and its content-type is read in small letters alone"
+        );
+        assert!(said(None).starts_with("it answered with nothing, or without a content-type"));
+    }
 
     #[test]
     fn a_list_is_asked_for_again_a_few_times_and_when_the_server_says_but_not_for_ever() {
