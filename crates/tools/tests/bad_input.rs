@@ -145,7 +145,7 @@ async fn what_never_became_whole_in_the_trash_goes_after_a_day() {
     let put = |id: &str, file: &str, age_hours: u64| {
         std::fs::create_dir_all(trash.join(id)).unwrap();
         std::fs::write(trash.join(id).join(file), "x").unwrap();
-        let time = std::time::SystemTime::now() - std::time::Duration::from_hours(age_hours);
+        let time = std::fs::metadata(&trash).unwrap().modified().unwrap() - std::time::Duration::from_hours(age_hours);
         std::fs::File::open(trash.join(id)).unwrap().set_modified(time).unwrap();
     };
     put("00000000000000a1", ".turnwright-1-1.tmp", 25);

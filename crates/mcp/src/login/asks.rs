@@ -208,12 +208,12 @@ impl Nearness {
 
 /// The address of IPv4 that one of IPv6 stands for: mapped, compatible, translated or 6to4.
 fn within(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, g, h] = address.segments();
-    let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    match [a, b, c, d, e, f] {
-        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => Some(of(g, h)),
-        [0, 0, 0, 0, 0, 0] if !address.is_loopback() && !address.is_unspecified() => Some(of(g, h)),
-        [0x2002, ..] => Some(of(b, c)),
+    let of = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, ..] if address.is_loopback() || address.is_unspecified() => None,
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
+            of(high, low)
+        }
         _ => None,
     }
 }

@@ -189,15 +189,15 @@ impl State<'_> {
     }
 
     /// Gives on what the rest of the path selects of the value of this text, where it stands.
-    fn finish(&self, path: &Path, text: &RawValue, stands: Stands) -> Result<(), serde_json::Error> {
+    fn finish(&self, path: &Path, text: &RawValue, stands: &Stands) -> Result<(), serde_json::Error> {
         let value: Value = serde_json::from_str(text.get())?;
-        let held = match &stands {
+        let held = match stands {
             Stands::Alone => value,
             Stands::InList => Value::Array(vec![value]),
             Stands::AsMember(name) => Value::Object([(name.clone(), value)].into_iter().collect()),
         };
         // Where it stands now: its numbers are known by their places.
-        let read = match &stands {
+        let read = match stands {
             Stands::Alone => Some(&held),
             Stands::InList => held.get(0),
             Stands::AsMember(name) => held.get(name),
@@ -238,7 +238,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
         if self.steps.is_empty() && !self.path.is_filter {
             use serde::Deserialize as _;
             let text = self.state.holding(|| Box::<RawValue>::deserialize(deserializer))?;
-            return self.state.finish(self.path, &text, Stands::Alone).map_err(D::Error::custom);
+            return self.state.finish(self.path, &text, &Stands::Alone).map_err(D::Error::custom);
         }
         // A text into which the path goes on is no member of anything, and not held however long it is.
         self.state.left.set(Some(MOST_VALUE_BYTES));
@@ -269,7 +269,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         if self.steps.is_empty() {
             // A filter over the items, each looked at alone.
             while let Some(item) = self.state.holding(|| items.next_element::<Box<RawValue>>())? {
-                self.state.finish(self.path, &item, Stands::InList).map_err(A::Error::custom)?;
+                self.state.finish(self.path, &item, &Stands::InList).map_err(A::Error::custom)?;
             }
             return Ok(());
         }
@@ -294,7 +294,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         self.state.left.set(None);
         if self.steps.is_empty() {
             while let Some((name, text)) = self.state.holding(|| members.next_entry::<String, Box<RawValue>>())? {
-                self.state.finish(self.path, &text, Stands::AsMember(name)).map_err(A::Error::custom)?;
+                self.state.finish(self.path, &text, &Stands::AsMember(name)).map_err(A::Error::custom)?;
             }
             return Ok(());
         }

@@ -55,7 +55,7 @@ async fn an_answer_that_is_packed_is_unpacked_within_the_limit_and_named_where_i
         let of = |coding: &str, body: Vec<u8>| Reply::ok("text/plain", body).with("content-encoding", coding);
         match asked.path.as_str() {
             "/text" => of("gzip", gzip(b"packed words")),
-            "/long" => of("gzip", gzip(&[b'x'; 20 << 10])),
+            "/long" => of("gzip", gzip("x".repeat(20 << 10).as_bytes())),
             "/broken" => of("gzip", b"no bytes of gzip".to_vec()),
             _ => of("br", b"\x0b\x02\x80hello\x03".to_vec()),
         }
