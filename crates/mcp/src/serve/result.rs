@@ -151,7 +151,10 @@ mod tests {
     #[test]
     fn what_official_clients_refuse_is_made_right_or_named_beside_the_rest() {
         let of = |block: Value| serde_json::from_value::<Block>(block).unwrap();
-        let sent = |block: Value| serde_json::to_value(sendable(of(block))).unwrap();
+        let sent = |block: Value| {
+            let output = ToolOutput { content: vec![of(block)], ..ToolOutput::default() };
+            serde_json::to_value(&result(output, Form::Legacy).content[0]).unwrap()
+        };
         let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/png"});
         let resource = |uri: &str, key: &str, data: &str| json!({"type": "resource", "resource": {"uri": uri, key: data}});
         let link = |uri: &str| json!({"type": "resource_link", "uri": uri, "name": "n"});
