@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use turnwright_core::shell_word;
+
 use crate::cli::Everywhere;
 use crate::opened::Opened;
 
@@ -33,11 +35,5 @@ pub(crate) fn flags_elsewhere(everywhere: &Everywhere, opened: &Opened) -> Strin
 }
 
 fn written<const N: usize>(flags: [(&str, Option<String>); N]) -> String {
-    flags.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", quoted(&value?)))).collect()
-}
-
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=@%+,".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    flags.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", shell_word(&value?)))).collect()
 }

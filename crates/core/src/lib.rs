@@ -33,6 +33,7 @@ pub mod prompt;
 mod sampling;
 pub mod secrets;
 mod settings;
+mod shell_word;
 mod tool;
 mod tried;
 mod turn;
@@ -69,5 +70,6 @@ pub use sampling::{
     SamplingRole, SamplingSpent,
 };
 pub use settings::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, TurnSettings};
+pub use shell_word::shell_word;
 pub use tool::{Declared, ToolDefinition};
 pub use turn::{CallNeed, CallView, Hold, OpenQuestion, PendingCall, Resumption, Settled, Step, SyntheticResult, Turn};

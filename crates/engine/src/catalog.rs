@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use turnwright_core::secrets::Secrets;
-use turnwright_core::{ToolDefinition, UserId};
+use turnwright_core::{ToolDefinition, UserId, shell_word};
 
 use crate::names::{hex, qualified};
 use crate::pins::Known;
@@ -267,8 +267,8 @@ fn build(
                     let definition = &tool.definition;
                     let reason = format!(
                         "its definition changed since a person agreed to it; `mcp approve {} {}` agrees to:\n  {}",
-                        definition.source,
-                        definition.tool,
+                        shell_word(&definition.source),
+                        shell_word(&definition.tool),
                         pin.difference(definition).join("\n  ")
                     );
                     let (source, name) = (definition.source.clone(), definition.tool.clone());

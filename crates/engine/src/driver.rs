@@ -462,15 +462,16 @@ impl Driver {
     }
 
     fn job(&self, id: CallId, attempt: u32, ready: Ready, cancel: CancellationToken) -> Job {
-        let (resume, task, model) = {
+        let (resume, task, model, tools) = {
             let state = self.live.lock();
             let turn = state.journal.turn();
             let model = turn.map(|turn| turn.model().clone());
-            (turn.and_then(|turn| turn.resumption(id)), turn.and_then(|turn| turn.task(id).cloned()), model)
+            let tools = turn.and_then(|turn| turn.settings().tools.clone());
+            (turn.and_then(|turn| turn.resumption(id)), turn.and_then(|turn| turn.task(id).cloned()), model, tools)
         };
         let asking = Asking::Turn { questions: self.asked.door(), resume, task };
         let (live, halts) = (self.live.clone(), self.halts.clone());
-        let aids = Aids::of(&self.inner, &self.live.owner);
+        let aids = Aids::of(&self.inner, &self.live.owner).among(tools.as_deref());
         let asks = model.and_then(|model| self.inner.providers.get(model.provider()).ok());
         let aids = if asks.is_some_and(|asks| asks.takes_results_whole()) { aids.giving_whole() } else { aids };
         let fence = Some(self.fence.clone());

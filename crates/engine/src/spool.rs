@@ -8,6 +8,9 @@ use turnwright_core::secrets::{SecretStream, Secrets};
 use crate::artifacts::{Artifact, ArtifactHasher, Artifacts, Draft, PIECE_BYTES};
 use crate::{Clock, StoreError};
 
+/// The tool by which a model reads any part of a large result.
+pub(crate) const PAGE_TOOL: &str = "artifact__page";
+
 /// What is done with results that are too large for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LargeResults {
@@ -25,7 +28,7 @@ impl LargeResults {
     pub fn whereabouts(&self, artifact: &Artifact) -> String {
         let id = &artifact.id;
         if !self.can_be_read {
-            return format!("the whole is kept as `{id}`");
+            return format!("the whole is kept as `{id}`, which no tool of this conversation reads");
         }
         let query =
             if artifact.media_type == "application/json" { ", artifact__query takes values out of its JSON" } else { "" };
@@ -61,6 +64,12 @@ impl Spool {
     #[must_use]
     pub fn hiding(self, secrets: Arc<Secrets>) -> Self {
         Self { secrets, ..self }
+    }
+
+    /// The same for a turn that has no tools to read what is kept.
+    #[must_use]
+    pub(crate) fn unread(self) -> Self {
+        Self { how: LargeResults { can_be_read: false, ..self.how }, ..self }
     }
 
     /// What is shown of results, and how much is kept.

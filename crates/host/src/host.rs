@@ -167,7 +167,7 @@ impl HostBuilder {
         let (artifacts, rates) = (store.clone(), store.clone());
         let kept = Kept { ledger: ledger.clone(), board: own_board, artifacts, rates, tokens: secrets.servers };
         let sources = sources::sources((&loaded, &environment), kept, (own, shows_apps))?;
-        let Sources { mut built_in, servers, surroundings, completed, problems: mut of_sources, command_mark } = sources;
+        let Sources { mut built_in, servers, surroundings, completed, problems: mut of_sources, command_mark, .. } = sources;
         problems.append(&mut of_sources);
         let Gathering { gatherer, knowledge, memory, problems: mut untold } = {
             let is_free = |source: &Arc<dyn ToolSource>| !built_in.iter().any(|other| other.name() == source.name());

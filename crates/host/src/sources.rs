@@ -42,6 +42,8 @@ pub(crate) struct Sources {
     /// All but the MCP servers: the built-ins, and an embedder's own.
     pub(crate) built_in: Vec<Arc<dyn ToolSource>>,
     pub(crate) servers: Vec<Server>,
+    /// Names of built-in sources, those that are not there yet among them.
+    reserved: Vec<&'static str>,
     /// What every MCP server gets.
     pub(crate) surroundings: Surroundings,
     /// What servers say is done in a browser.
@@ -57,6 +59,24 @@ impl Sources {
         self.built_in.iter().any(|source| source.name() == name) || self.servers.iter().any(|server| server.name == name)
     }
 
+    /// Whether no server can have this name, also where what has it is added later.
+    fn is_taken_from_servers(&self, name: &str) -> bool {
+        self.reserved.contains(&name) || self.is_taken(name)
+    }
+
+    /// Tells, once, of folders that tools are to work in and that are not there.
+    fn tell_missing(&mut self, roots: &[PathBuf]) {
+        for root in roots.iter().filter(|root| !root.is_dir()) {
+            let text = format!(
+                "the root `{}` is not a folder that is there; paths in it are refused until the next start",
+                root.display()
+            );
+            if !self.problems.contains(&text) {
+                self.problems.push(text);
+            }
+        }
+    }
+
     /// The mark of the commands, a new one where there is none yet.
     fn marked(&mut self, ledger: &dyn ProcessLedger, data_dir: &Path) -> Result<String, HostError> {
         if let Some(mark) = &self.command_mark {
@@ -68,7 +88,7 @@ impl Sources {
 
     /// Adds a server of a file; one that cannot be one is there with the reason.
     fn add_server(&mut self, name: &str, config: Result<ServerConfig, String>, origin: String) {
-        if self.is_taken(name) {
+        if self.is_taken_from_servers(name) {
             self.problems.push(format!("{origin}: the name `{name}` is taken; this server is left out"));
             return;
         }
@@ -123,8 +143,15 @@ pub(crate) fn sources(
     surroundings.secrets = environment.secrets().clone();
     surroundings.shows_apps = shows_apps;
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
-    let mut sources =
-        Sources { built_in: own, servers: Vec::new(), surroundings, completed, problems: Vec::new(), command_mark: None };
+    let mut sources = Sources {
+        built_in: own,
+        servers: Vec::new(),
+        reserved: loaded.config.built_in_sources(),
+        surroundings,
+        completed,
+        problems: Vec::new(),
+        command_mark: None,
+    };
     add_built_ins(&mut sources, loaded, environment, &*ledger, (artifacts, rates))?;
     // It knows every server that is made with these surroundings, also later.
     let resources = Arc::clone(&sources.surroundings.resources);
@@ -134,14 +161,14 @@ pub(crate) fn sources(
     let origin = loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
     let left_out = |name: &str| loaded.left_out.contains_key(name);
     for (name, server) in loaded.config.mcp.servers.iter().filter(|(name, _)| !left_out(name)) {
-        if !server.enabled && sources.is_taken(name) {
+        if !server.enabled && sources.is_taken_from_servers(name) {
             // The configuration's own warning says it.
             continue;
         }
         sources.add_server(name, server_config(name, server), origin.clone());
     }
     for (name, why) in &loaded.left_out {
-        if !sources.is_taken(name) {
+        if !sources.is_taken_from_servers(name) {
             // The configuration's own warning says it too.
             sources.servers.push(Server { name: name.clone(), made: Err(why.clone()), origin: origin.clone() });
         }
@@ -249,6 +276,7 @@ fn add_built_ins(
         config.max_entries =
             tools.filesystem.max_entries.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.max_entries);
         sources.built_in.push(Arc::new(filesystem(config)?));
+        sources.tell_missing(&roots);
     }
     if let Some(mut config) = tools.web.working().filter(|_| !sources.is_taken("web")) {
         // What a name leads to is seen by whoever connects: a proxy that happens to be in the environment is not trusted with that.
@@ -269,6 +297,7 @@ fn add_built_ins(
     if tools.command.enabled && !sources.is_taken("command") {
         let roots = if tools.command.roots.is_empty() { roots } else { tools.command.roots.clone() };
         let mark = sources.marked(ledger, &loaded.data_dir)?;
+        sources.tell_missing(&roots);
         let mut config = CommandConfig::new(roots, variables(environment, &tools.command.env, &mark));
         config.shell = tools.command.shell.clone().map_or(config.shell, PathBuf::from);
         (config.default_timeout, config.max_timeout) = (tools.command.usual(), tools.command.longest());

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use turnwright_core::shell_word;
+
 /// Why a server is not there. Its text becomes the reason of
 /// [`turnwright_engine::SourceState::Failing`], followed by the server's last log lines.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +137,7 @@ pub enum McpError {
 impl McpError {
     /// What it says to people who can do something about it, for the server of this name.
     pub(crate) fn for_people(&self, server: &str) -> String {
+        let server = shell_word(server);
         match self {
             Self::NeedsSignIn { reason, .. } if reason.contains("header") => self.to_string(),
             Self::NeedsSignIn { reason, .. } if reason.contains("token") => {

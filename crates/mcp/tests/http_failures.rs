@@ -11,6 +11,7 @@ use support::http_server::{Answer, Asked, HttpServer, usual};
 use support::{Fixture, fixture, nothing, started, text, told};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
+use turnwright_mcp::ServerConfig;
 
 /// A server that answers its first call so, and everything else as it should.
 async fn first_call(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (HttpServer, Fixture) {
@@ -73,6 +74,33 @@ async fn an_answer_that_is_nested_too_deeply_fails_its_call_and_says_so() {
 }
 
 #[tokio::test]
+async fn number_7_an_answer_that_is_too_long_is_told_with_the_limit_to_ask_for_less() {
+    let message = |bytes: usize| {
+        let text = "x".repeat(bytes);
+        format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#)
+    };
+    let as_json = Answer::of_type("200 OK", "application/json", message(16 << 20));
+    let as_event = Answer::of_type("200 OK", "text/event-stream", format!("data: {}\n\n", message(100_000)));
+    for (answer, limit) in [(as_json, 16 << 20), (as_event, 100_000)] {
+        let calls = AtomicUsize::new(0);
+        let server = HttpServer::start(move |asked| match asked.method() {
+            "tools/call" if calls.fetch_add(1, Ordering::Relaxed) == 0 => answer.clone(),
+            _ => usual(asked),
+        })
+        .await;
+        let fixture = started(ServerConfig { max_message_bytes: 100_000, ..at(&server.url, &[]) }).await;
+        let error = fixture.call("t", nothing()).await.unwrap_err();
+        let said = format!("the answer is over the limit of {limit} bytes: ask for less");
+        let (model, operator) =
+            (format!("The call of `t` on the MCP server `far` failed: {said}"), format!("JSON-RPC error -32603: {said}"));
+        assert_eq!(told(&error), (FAILED, model.as_str(), Some(operator.as_str())));
+        assert_eq!(self::calls(&server), 1);
+        assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "ok");
+        fixture.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn an_error_that_names_no_request_fails_the_call_it_answers() {
     let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no thanks"}}"#;
     let answers = [
@@ -117,7 +145,7 @@ async fn a_page_in_place_of_an_answer_is_named_as_one() {
         |_| Answer::status("200 OK"),
         FAILED,
         ON_ITS_WAY,
-        "unexpected server response: it answered with nothing, not in the protocol: its address may be wrong, or behind a \
+        "unexpected server response: it answered with nothing, or without a content-type: its address may be wrong, or behind a \
          login page",
     )
     .await;

@@ -95,7 +95,7 @@ struct Shared {
 /// The tool source `command`: `run`; and `start`, `output`, `input` and `stop` for what goes on in the background.
 ///
 /// # Errors
-/// [`RootsError`] where a root is not a folder that can be opened.
+/// [`RootsError`] where no root is a folder that can be opened.
 pub fn command(config: CommandConfig) -> Result<TypedSource, RootsError> {
     // The command's own limit comes first, so that its output is kept; the engine's is the net below.
     let longest = config.max_timeout.saturating_add(config.grace).saturating_add(Duration::from_secs(5));

@@ -3,6 +3,7 @@
 //! Every tool works on a spot (`open.rs`), a name in an open folder, and so cannot leave its root nor reach what is denied.
 //! Reading, listing, searching and stat are declared read-only. Work happens on the blocking pool, owned by the source.
 
+mod attributes;
 mod carry;
 mod changing;
 mod diff;
@@ -131,7 +132,7 @@ impl Caller {
 /// `restore`.
 ///
 /// # Errors
-/// [`RootsError`] where a root is not a folder that can be opened, a pattern says nothing, or the trash cannot be used.
+/// [`RootsError`] where no root is a folder that can be opened, a pattern says nothing, or the trash cannot be used.
 pub fn filesystem(config: FilesystemConfig) -> Result<TypedSource, RootsError> {
     let shared = Arc::new(Shared::open(config)?);
     let has_trash = shared.trash.is_some();

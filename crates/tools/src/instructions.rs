@@ -63,13 +63,15 @@ impl Instructions {
     /// Opens the folders.
     ///
     /// # Errors
-    /// [`RootsError`] where one cannot be opened.
+    /// [`RootsError`] where one that is there cannot be opened.
     pub fn open(config: InstructionsConfig) -> Result<Self, RootsError> {
         let tree = |root: &PathBuf| {
             let one = FilesystemConfig { roots: vec![root.clone()], trash: None, ..config.filesystem.clone() };
             Ok((root.clone(), Arc::new(Tree::open(one)?)))
         };
-        let trees = config.filesystem.roots.iter().map(tree).collect::<Result<_, _>>()?;
+        // A root that is not there is told by the tools that work in it.
+        let there = config.filesystem.roots.iter().filter(|root| root.is_dir());
+        let trees = there.map(tree).collect::<Result<_, _>>()?;
         Ok(Self { trees, files: config.files.into(), max_bytes: config.max_bytes, further: Arc::default() })
     }
 

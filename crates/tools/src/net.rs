@@ -11,6 +11,7 @@ mod answer;
 mod clients;
 mod lookup;
 mod named;
+mod packed;
 mod reach;
 mod refusal;
 mod target;

@@ -17,7 +17,19 @@ use crate::error::{denied, failed, invalid, not_found};
 
 /// The folders that a built-in may touch.
 #[derive(Debug, Clone)]
-pub(crate) struct Roots(Arc<[Root]>);
+pub(crate) struct Roots {
+    there: Arc<[Root]>,
+    missing: Arc<[Missing]>,
+}
+
+/// A root that could not be opened, beside others that could.
+#[derive(Debug)]
+struct Missing {
+    given: PathBuf,
+    why: String,
+    /// Whether relative paths are meant to be below it.
+    is_first: bool,
+}
 
 #[derive(Debug)]
 struct Root {
@@ -71,19 +83,38 @@ pub(crate) struct Place<'a> {
 }
 
 impl Roots {
-    /// Opens every root.
+    /// Opens the roots. One that cannot be opened is told whenever something in it is wanted; the others stand for themselves.
+    ///
+    /// # Errors
+    /// [`RootsError`] where none can be opened.
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self, RootsError> {
         if paths.is_empty() {
             return Err(RootsError::Empty);
         }
-        let open = |given: &PathBuf| {
+        let open = |given: &PathBuf| -> io::Result<Root> {
             let real = std::fs::canonicalize(given)?;
             let dir = Dir::open_ambient_dir(&real, ambient_authority())?;
             Ok(Root { given: given.clone(), real, dir })
         };
-        let roots: Result<Arc<[Root]>, RootsError> =
-            paths.iter().map(|path| open(path).map_err(|source| RootsError::Open { path: path.clone(), source })).collect();
-        roots.map(Self)
+        let (mut there, mut missing, mut first_error) = (Vec::new(), Vec::new(), None);
+        for (index, path) in paths.iter().enumerate() {
+            match open(path) {
+                Ok(root) => there.push(root),
+                Err(source) => {
+                    missing.push(Missing { given: path.clone(), why: source.to_string(), is_first: index == 0 });
+                    first_error = first_error.or(Some(RootsError::Open { path: path.clone(), source }));
+                }
+            }
+        }
+        match first_error {
+            Some(error) if there.is_empty() => Err(error),
+            _ => Ok(Self { there: there.into(), missing: missing.into() }),
+        }
+    }
+
+    /// The root that is at this folder or below it.
+    pub(crate) fn held_by(&self, folder: &Path) -> Option<&Path> {
+        self.there.iter().map(|root| root.real.as_path()).find(|root| root.starts_with(folder))
     }
 
     /// The place that `path` names: below the root that an absolute path begins with, the deepest where several do, else
@@ -98,29 +129,35 @@ impl Roots {
             Place { root, path: inner.to_path_buf(), shown: if path.is_empty() { "." } else { path }.to_owned() }
         };
         if !wanted.is_absolute() {
-            let first = self.0.first().ok_or_else(|| denied("no folder is allowed"))?;
+            if let Some(first) = self.missing.iter().find(|missing| missing.is_first) {
+                return Err(first.denies(path));
+            }
+            let first = self.there.first().ok_or_else(|| denied("no folder is allowed"))?;
             return Ok(place(first, wanted));
         }
         let inside = |root: &'_ Root| {
             [&root.real, &root.given].into_iter().find_map(|base| wanted.strip_prefix(base).ok().map(Path::to_path_buf))
         };
-        self.0
+        self.there
             .iter()
             .filter_map(|root| inside(root).map(|inner| (root, inner)))
             .min_by_key(|(_, inner)| inner.components().count())
             .map(|(root, inner)| place(root, &inner))
-            .ok_or_else(|| self.outside(path))
+            .ok_or_else(|| {
+                let missing = self.missing.iter().find(|missing| wanted.starts_with(&missing.given));
+                missing.map_or_else(|| self.outside(path), |missing| missing.denies(path))
+            })
     }
 
     /// The place `path` below the root that really is at `root`, where that is still a root.
     pub(crate) fn place_in(&self, root: &Path, path: &Path, shown: String) -> Option<Place<'_>> {
-        let root = self.0.iter().find(|known| known.real == root)?;
+        let root = self.there.iter().find(|known| known.real == root)?;
         Some(Place { root, path: path.to_path_buf(), shown })
     }
 
     /// The failure of a path that leads out.
     fn outside(&self, path: &str) -> ToolError {
-        let roots: Vec<String> = self.0.iter().map(|root| format!("`{}`", root.real.display())).collect();
+        let roots: Vec<String> = self.there.iter().map(|root| format!("`{}`", root.real.display())).collect();
         denied(format!("`{path}` is outside of what may be touched: {}", roots.join(", ")))
     }
 
@@ -143,6 +180,17 @@ impl Roots {
             }
             _ => failed(format!("`{shown}`: {error}")),
         }
+    }
+}
+
+impl Missing {
+    /// The failure of a path in it.
+    fn denies(&self, path: &str) -> ToolError {
+        let root = self.given.display();
+        denied(format!(
+            "`{path}` is in the root `{root}`, which could not be opened when this program began: {}; ask the user",
+            self.why
+        ))
     }
 }
 

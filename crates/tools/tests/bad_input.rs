@@ -138,6 +138,27 @@ async fn what_can_be_deleted_only_in_part_is_whole_in_the_trash() {
 }
 
 #[tokio::test]
+async fn what_never_became_whole_in_the_trash_goes_after_a_day() {
+    let world = World::new();
+    let trash = world.folder.path().join("trash");
+    let source = with_trash(&world, trash.clone());
+    let put = |id: &str, file: &str, age_hours: u64| {
+        std::fs::create_dir_all(trash.join(id)).unwrap();
+        std::fs::write(trash.join(id).join(file), "x").unwrap();
+        let time = std::fs::metadata(&trash).unwrap().modified().unwrap() - std::time::Duration::from_hours(age_hours);
+        std::fs::File::open(trash.join(id)).unwrap().set_modified(time).unwrap();
+    };
+    put("00000000000000a1", ".turnwright-1-1.tmp", 25);
+    put("00000000000000a2", ".turnwright-1-2.tmp", 23);
+    put("00000000000000a3", "item", 2_500);
+    world.put("a.txt", "a");
+    let deleted = call(&source, "delete", json!({"path": "a.txt"})).await.unwrap().structured_content.unwrap();
+    let mut left = names(&trash);
+    left.retain(|name| json!(name) != deleted["id"]);
+    assert_eq!(left, ["00000000000000a2", "00000000000000a3"]);
+}
+
+#[tokio::test]
 async fn of_a_full_trash_the_oldest_goes_and_the_newest_comes_back() {
     let world = World::new();
     let trash = world.folder.path().join("trash");

@@ -132,28 +132,6 @@ async fn a_part_that_begins_in_a_character_begins_after_it() {
 }
 
 #[tokio::test]
-async fn texts_in_other_encodings_are_read_and_edited_in_them() {
-    let world = World::new();
-    let utf_16: Vec<u8> = [0xfeff].into_iter().chain("één\ntwee\n".encode_utf16()).flat_map(u16::to_le_bytes).collect();
-    world.put("latin.txt", b"caf\xe9 au lait\n");
-    world.put("wide.txt", &utf_16);
-    world.put("marked.txt", b"\xef\xbb\xbfmarked\n");
-    let source = world.filesystem();
-    let read = |path: &'static str| text(&source, "read", json!({"path": path}));
-    assert_eq!(read("latin.txt").await, "café au lait\n\n[read as windows-1252]");
-    assert_eq!(read("wide.txt").await, "één\ntwee\n\n[read as UTF-16LE]");
-    assert_eq!(read("marked.txt").await, "marked\n");
-    let second = text(&source, "read", json!({"path": "wide.txt", "line": 2})).await;
-    assert_eq!(second, "twee\n\n[lines 2 to 2 of a file of 20 bytes; the end]\n[read as UTF-16LE]");
-    text(&source, "edit", json!({"path": "latin.txt", "old_text": "lait", "new_text": "thé"})).await;
-    text(&source, "edit", json!({"path": "marked.txt", "old_text": "marked", "new_text": "known"})).await;
-    assert_eq!(std::fs::read(world.root.join("latin.txt")).unwrap(), b"caf\xe9 au th\xe9\n");
-    assert_eq!(std::fs::read(world.root.join("marked.txt")).unwrap(), b"\xef\xbb\xbfknown\n");
-    let refused = failure(&source, "edit", json!({"path": "latin.txt", "old_text": "café", "new_text": "世"})).await.1;
-    assert_eq!(refused, "`latin.txt` is written as windows-1252, which has no `世`; nothing was written");
-}
-
-#[tokio::test]
 async fn what_is_not_text_is_refused_and_images_are_images() {
     let world = World::new();
     world.put("binary", b"PK\x00\x01");
@@ -203,6 +181,24 @@ async fn a_file_is_written_with_its_parents_and_then_replaced() {
     );
     assert_eq!(world.get("a/b/c.txt"), "second");
     assert_eq!(std::fs::read_dir(world.root.join("a/b")).unwrap().count(), 1, "no temporary file stays");
+}
+
+#[tokio::test]
+async fn replacing_a_file_keeps_its_attributes() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let world = World::new();
+    world.put("a.txt", "old");
+    let path = world.root.join("a.txt");
+    // A file system without them has none to lose.
+    if setxattr(&path, "user.origin", b"scanner", XattrFlags::empty()).is_err() {
+        return;
+    }
+    let source = world.filesystem();
+    text(&source, "write", json!({"path": "a.txt", "content": "new"})).await;
+    text(&source, "edit", json!({"path": "a.txt", "old_text": "new", "new_text": "newer"})).await;
+    let mut value = [0; 16];
+    let length = getxattr(&path, "user.origin", &mut value[..]).unwrap();
+    assert_eq!((&value[..length], world.get("a.txt").as_str()), (&b"scanner"[..], "newer"));
 }
 
 #[tokio::test]

@@ -149,6 +149,49 @@ fn a_root_that_is_no_folder_is_named() {
     assert!(matches!(filesystem(FilesystemConfig::new(Vec::new())), Err(RootsError::Empty)));
 }
 
+#[tokio::test]
+async fn a_folder_that_is_a_root_or_holds_one_is_neither_moved_nor_deleted() {
+    let world = World::new();
+    world.put("apps/inner/a.txt", "inner");
+    world.put("apps2/b.txt", "beside");
+    let inner = world.root.join("apps/inner");
+    let mut config = FilesystemConfig::new(vec![world.root.clone(), inner.clone()]);
+    config.trash = Some(world.folder.path().join("trash"));
+    let source = filesystem(config).unwrap();
+    for held in ["apps/inner", "apps", "apps2/../apps"] {
+        let said = format!("`{held}` holds the root `{}`; it stays", inner.display());
+        for (tool, arguments) in [("move", json!({"from": held, "to": "other"})), ("delete", json!({"path": held}))] {
+            assert_eq!(failure(&source, tool, arguments).await, (ToolErrorKind::PermissionDenied, said.clone()), "{tool}");
+        }
+    }
+    text(&source, "move", json!({"from": "apps2", "to": "apps3"})).await;
+    text(&source, "delete", json!({"path": "apps/inner/a.txt"})).await;
+}
+
+#[tokio::test]
+async fn a_root_that_is_not_there_is_told_where_something_in_it_is_wanted_and_the_others_work() {
+    let world = World::new();
+    world.put("a.txt", "here");
+    let missing = world.folder.path().join("unmounted");
+    let within = missing.join("x.txt");
+    let refused = |path: &str| {
+        let root = missing.display();
+        let said = format!(
+            "`{path}` is in the root `{root}`, which could not be opened when this program began: No such file or directory (os error \
+             2); ask the user"
+        );
+        (ToolErrorKind::PermissionDenied, said)
+    };
+    let within = within.to_str().unwrap();
+    let source = filesystem(FilesystemConfig::new(vec![world.root.clone(), missing.clone()])).unwrap();
+    assert_eq!(text(&source, "read", json!({"path": "a.txt"})).await, "here");
+    assert_eq!(failure(&source, "read", json!({"path": within})).await, refused(within));
+    // What is relative is in the first one, and in no other instead.
+    let source = filesystem(FilesystemConfig::new(vec![missing.clone(), world.root.clone()])).unwrap();
+    assert_eq!(failure(&source, "write", json!({"path": "a.txt", "content": "x"})).await, refused("a.txt"));
+    assert_eq!(text(&source, "read", json!({"path": world.root.join("a.txt")})).await, "here");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_that_is_swapped_in_while_a_call_runs_leads_nowhere_outside() {
     let world = World::new();

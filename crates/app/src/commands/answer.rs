@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use turnwright_core::{ConversationId, Field, Journal, QuestionReason, Wants};
+use turnwright_core::{ConversationId, Field, Journal, QuestionReason, Wants, shell_word};
 use turnwright_engine::{Engine, Event, WaitingCall, WaitingQuestion};
 use turnwright_host::Environment;
 use turnwright_server::turn_report;
@@ -13,7 +13,7 @@ use turnwright_terminal::{
 
 use crate::cli::{Everywhere, Form};
 use crate::exit::{Exit, Failure};
-use crate::flags::{flags, quoted};
+use crate::flags::flags;
 use crate::logging::wants_color;
 use crate::output::{Output, say};
 
@@ -141,7 +141,7 @@ fn say_questions(questions: &[WaitingQuestion], everywhere: &Everywhere) {
             Wants::Url { .. } | Wants::Sampling { .. } => Vec::new(),
             Wants::Form { schema } => {
                 let fields = turnwright_core::Form::read(schema).map(|form| form.fields).unwrap_or_default();
-                let value = |field: &Field| format!(" {}", quoted(&format!("{}=VALUE", clean_line(&field.name))));
+                let value = |field: &Field| format!(" {}", shell_word(&format!("{}=VALUE", clean_line(&field.name))));
                 fields.iter().filter(|field| field.default.is_none()).map(value).collect()
             }
         };

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use turnwright_api::Call;
-use turnwright_core::{AnswerAction, ApprovalId, CallId, Control, ConversationId, Entry, Form, Journal, Seq, TurnId, Wants};
+use turnwright_core::{
+    AnswerAction, ApprovalId, CallId, Control, ConversationId, Entry, Form, Journal, Seq, TurnId, Wants, shell_word,
+};
 use turnwright_engine::{About, Choice, Engine, EngineError, Event, Remember, Reply, WaitingCall, WaitingQuestion, WatchFrom};
 use turnwright_host::{Host, Needs};
 use turnwright_server::{waiting_call, waiting_question};
@@ -14,7 +16,6 @@ mod rules;
 use super::answer::{Printer, answer, look};
 use crate::cli::{Answer, Approvals, Decide, Everywhere, Listed, Rules};
 use crate::exit::{Exit, Failure};
-use crate::flags::quoted;
 use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 use crate::signals::Signals;
@@ -241,7 +242,7 @@ async fn at_its_folder(engine: &Engine, id: &ConversationId) -> Result<(), Failu
     let Some(folder) = engine.worked_elsewhere(id).await? else { return Ok(()) };
     let text =
         format!("the tools of this turn work in `{folder}`, and here they would work in another folder; nothing was decided");
-    Err(Failure::failed(text).hint(format!("run it there: cd {}", quoted(&folder))))
+    Err(Failure::failed(text).hint(format!("run it there: cd {}", shell_word(&folder))))
 }
 
 /// What is decided about: the question, where it is named.

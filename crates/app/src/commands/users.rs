@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use turnwright_core::UserId;
+use turnwright_core::{UserId, shell_word};
 use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Role, Scope, Scopes, Staying, User};
 use turnwright_engine::{Clock, SystemClock};
@@ -14,7 +14,6 @@ use turnwright_server::timestamp;
 use crate::cli::users::{AddUser, NewToken, Users};
 use crate::cli::{Everywhere, Listed};
 use crate::exit::{Exit, Failure};
-use crate::flags::quoted;
 use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 use crate::table::table;
@@ -102,7 +101,7 @@ async fn add(accounts: &dyn Accounts, new: AddUser, output: &mut Output) -> Resu
     })?;
     output.line(id.as_str());
     say(&format!("added {name} ({})", new.role.as_str()));
-    let name = quoted(&name);
+    let name = shell_word(&name);
     say(&format!("hint: `turnwright users link {name}` signs a browser in, `turnwright users token {name}` a program"));
     Ok(())
 }

@@ -24,8 +24,9 @@ use crate::inner::Inner;
 use crate::live::Live;
 use crate::names::hex;
 use crate::result_cache::ResultCache;
-use crate::ruler::Ready;
+use crate::ruler::{Ready, is_in};
 use crate::shelf::put_away;
+use crate::spool::PAGE_TOOL;
 use crate::telemetry::spans;
 use crate::{CallContext, Event, Fact, Progress, ProgressSink, SourceCall, Spool, Telemetry, ToolError, ToolOutput, ToolReply};
 
@@ -82,6 +83,13 @@ impl Aids {
             spool: inner.spool(user),
             large: Large::PutAway,
         }
+    }
+
+    /// The same where the turn has none but these tools: which read on of a large result is said where they are there.
+    #[must_use]
+    pub(super) fn among(self, tools: Option<&[String]>) -> Self {
+        let can_read = tools.is_none_or(|globs| is_in(globs, PAGE_TOOL));
+        if can_read { self } else { Self { spool: self.spool.map(Spool::unread), ..self } }
     }
 
     /// The same for whoever takes results whole.

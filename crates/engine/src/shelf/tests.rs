@@ -81,6 +81,9 @@ fn a_model_is_told_where_the_whole_is_and_by_which_tools_it_reads_on() {
     assert_eq!(said, expected);
     assert!(shown(&long, Ok(&kept_as("art_1", JSON)), how).contains("artifact__query"));
     let quiet = LargeResults { can_be_read: false, ..how };
-    assert!(shown(&long, Ok(&kept_as("art_1", JSON)), quiet).contains("left out: the whole is kept as `art_1` …]"));
+    assert!(
+        shown(&long, Ok(&kept_as("art_1", JSON)), quiet)
+            .contains("left out: the whole is kept as `art_1`, which no tool of this conversation reads …]")
+    );
     assert!(shown(&long, Err(&"the disk is full".to_owned()), how).contains("could not be kept: the disk is full"));
 }

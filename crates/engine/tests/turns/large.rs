@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::time::timeout;
 use turnwright_core::{ContentBlock, EmbeddedResource, Entry, Journal, Seq, ToolResult};
 use turnwright_engine::artifacts::{Artifacts, PIECE_BYTES};
-use turnwright_engine::{Append, LargeResults, NewConversation, NewMessage, SideRecord, Store, ToolOutput};
+use turnwright_engine::{Append, LargeResults, NewConversation, NewMessage, SettingsOverlay, SideRecord, Store, ToolOutput};
 use turnwright_testkit::{
     Answer, Disk, MemoryArtifacts, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text,
 };
@@ -63,6 +63,25 @@ async fn a_model_is_shown_beginning_and_end_of_a_long_text_and_the_whole_is_kept
     assert!(text.len() < HOW.shown_bytes, "{}", text.len());
     assert!(text.starts_with("line 0\nline 1\n") && text.ends_with("line 19998\nline 19999\n"), "{text}");
     assert!(text.contains(&format!("of 208,890 bytes left out: the whole is artifact `{}`", artifact.id)), "{text}");
+}
+
+#[tokio::test]
+async fn tools_that_a_conversation_has_not_are_not_named_where_a_result_is_cut() {
+    for (globs, is_named) in [(vec!["tools__*"], false), (vec!["tools__*", "artifact__*"], true)] {
+        let artifacts = Arc::new(MemoryArtifacts::default());
+        let source = giving(ToolOutput::text("x".repeat(HOW.shown_bytes + 1)));
+        let engine = engine(Arc::new(MemoryStore::default()), one_call(), source, Setup::default());
+        engine.keep_large_results(artifacts.clone(), HOW);
+        let tools = Some(globs.iter().map(|glob| (*glob).to_owned()).collect());
+        let overlay = SettingsOverlay { tools, ..SettingsOverlay::default() };
+        engine.create(NewConversation { id: Some(id()), overlay, ..NewConversation::default() }).await.unwrap();
+        let sent = engine.send(&id(), NewMessage::text("go")).await.unwrap();
+        assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+        let said = turnwright_core::text_of(&result(&engine.journal(&id()).await.unwrap()).content);
+        let kept = &artifacts.files()[0].0.id;
+        assert_eq!(said.contains("artifact__page"), is_named, "{said}");
+        assert!(is_named || said.contains(&format!("kept as `{kept}`, which no tool of this conversation reads")), "{said}");
+    }
 }
 
 #[tokio::test]

@@ -99,6 +99,7 @@ impl Config {
             ("artifact", tools.artifact.enabled),
             ("executable", tools.executable.values().any(|tool| tool.enabled)),
             ("resources", true),
+            ("memory", self.memory.enabled),
         ];
         sources.into_iter().filter(|(_, is_offered)| *is_offered).map(|(name, _)| name).collect()
     }

@@ -22,7 +22,7 @@ fn a_server_with_the_name_of_built_in_tools_is_told_before_it_is_missed() {
     let data = "data_dir = \"/\"\n";
     let two = format!("{data}[mcp.servers.filesystem]\ncommand = \"x\"\n[mcp.servers.command]\nurl = \"https://h\"");
     assert_eq!(told(&two), [expected(2, "filesystem"), expected(4, "command")]);
-    for name in ["artifact", "resources"] {
+    for name in ["artifact", "resources", "memory"] {
         assert_eq!(told(&format!("{data}[mcp.servers.{name}]\ncommand = \"x\"")), [expected(2, name)]);
     }
     let off = load_text(&format!("{data}[mcp.servers.filesystem]\ncommand = \"x\"\nenabled = false")).unwrap();
@@ -32,7 +32,7 @@ fn a_server_with_the_name_of_built_in_tools_is_told_before_it_is_missed() {
     // Where the built-in one is not offered, the name is free.
     for free in [
         "[tools.filesystem]\nenabled = false\n[mcp.servers.filesystem]\ncommand = \"x\"",
-        "[mcp.servers.memory]\ncommand = \"x\"",
+        "[memory]\nenabled = false\n[mcp.servers.memory]\ncommand = \"x\"",
         "[mcp.servers.web]\ncommand = \"x\"",
     ] {
         assert_eq!(told(&format!("{data}{free}")), Vec::<String>::new());
@@ -49,11 +49,11 @@ fn a_server_of_another_programs_file_whose_name_is_taken_is_told() {
         "data_dir = \"/\"\n[mcp]\nfiles = [\"a.json\"]\n[mcp.servers.own]\ncommand = \"x\"",
     )
     .unwrap();
-    let servers = r#"{"mcpServers": {"command": {"command": "x"}, "own": {"command": "x"}, "free": {"command": "x"}}}"#;
+    let servers = r#"{"mcpServers": {"command": {"command": "x"}, "memory": {"command": "x"}, "own": {"command": "x"}, "free": {"command": "x"}}}"#;
     std::fs::write(path("a.json"), servers).unwrap();
     let loaded = open(&environment, &Overrides::default()).unwrap();
     let told = loaded.unusable(&environment).unwrap().to_string();
-    let expected = ["command", "own"].map(|name| {
+    let expected = ["command", "memory", "own"].map(|name| {
         format!("turnwright.toml:3: {}: the name `{name}` is taken; this server is left out", path("a.json").display())
     });
     assert_eq!(told.lines().collect::<Vec<_>>(), expected);

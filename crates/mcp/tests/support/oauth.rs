@@ -39,6 +39,8 @@ pub(crate) struct Special {
     pub(crate) call_scope: Option<&'static str>,
     /// How many refreshes are answered with an error of the authorization server's own.
     pub(crate) breaks: usize,
+    /// How long a token lasts is written as a text.
+    pub(crate) writes_texts: bool,
     /// Its tokens are for another resource: the server takes none of them.
     pub(crate) is_of_another: bool,
 }
@@ -135,6 +137,9 @@ fn authority(asked: &Asked, own: &str, special: &Special, state: &Mutex<State>) 
             state.tokens.insert(format!("access-{number}"), scope.clone());
             let lasts = if number == 1 { FIRST_LASTS_S } else { 10 * FIRST_LASTS_S };
             let mut token = json!({"access_token": format!("access-{number}"), "token_type": "Bearer", "expires_in": lasts, "scope": scope});
+            if special.writes_texts {
+                token["expires_in"] = json!(lasts.to_string());
+            }
             if form["grant_type"] != "client_credentials" {
                 state.refresh = format!("refresh-{number}");
                 token["refresh_token"] = json!(state.refresh);

@@ -3,6 +3,7 @@
 //! The plain beginning of a path (`$.items[*].name`) is followed in the stream; what comes after it (filters, slices,
 //! descendants) is left to `serde_json_path`, over each value that the beginning leads to.
 
+mod numbers;
 mod work;
 
 use std::cell::{Cell, RefCell};
@@ -12,8 +13,10 @@ use std::rc::Rc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use serde_json_path::JsonPath;
 
+pub(super) use self::numbers::Numbers;
 pub(super) use self::work::MOST_LOOKED_AT;
 use self::work::Work;
 
@@ -102,8 +105,8 @@ fn step(path: &str) -> Option<(Step, &str)> {
 
 /// Takes what is selected; says whether more is wanted.
 pub(super) trait Take {
-    /// One value.
-    fn take(&mut self, value: &Value) -> bool;
+    /// One value, whose numbers are written as these say.
+    fn take(&mut self, value: &Value, numbers: &Numbers<'_>) -> bool;
 }
 
 /// Why a text was not gone through to its end.
@@ -177,25 +180,47 @@ impl State<'_> {
     }
 
     /// Gives a value on. Fails where no more is wanted.
-    fn give(&self, value: &Value) -> Result<(), serde_json::Error> {
-        if self.taker.borrow_mut().take(value) {
+    fn give(&self, value: &Value, numbers: &Numbers<'_>) -> Result<(), serde_json::Error> {
+        if self.taker.borrow_mut().take(value, numbers) {
             return Ok(());
         }
         self.is_done.set(true);
         Err(serde_json::Error::custom("enough"))
     }
 
-    /// Gives on what the rest of the path selects of a value.
-    fn finish(&self, path: &Path, value: &Value) -> Result<(), serde_json::Error> {
+    /// Gives on what the rest of the path selects of the value of this text, where it stands.
+    fn finish(&self, path: &Path, text: &RawValue, stands: &Stands) -> Result<(), serde_json::Error> {
+        let value: Value = serde_json::from_str(text.get())?;
+        let held = match stands {
+            Stands::Alone => value,
+            Stands::InList => Value::Array(vec![value]),
+            Stands::AsMember(name) => Value::Object([(name.clone(), value)].into_iter().collect()),
+        };
+        // Where it stands now: its numbers are known by their places.
+        let read = match stands {
+            Stands::Alone => Some(&held),
+            Stands::InList => held.get(0),
+            Stands::AsMember(name) => held.get(name),
+        };
+        let numbers = read.map(|read| Numbers::of(text.get(), read)).unwrap_or_default();
         match &path.rest {
-            None => self.give(value),
-            Some(rest) if path.work.is_done_in(value) => rest.query(value).iter().try_for_each(|found| self.give(found)),
+            None => self.give(&held, &numbers),
+            Some(rest) if path.work.is_done_in(&held) => {
+                rest.query(&held).iter().try_for_each(|found| self.give(found, &numbers))
+            }
             Some(_) => {
                 self.is_too_much.set(true);
                 Err(serde_json::Error::custom("too much"))
             }
         }
     }
+}
+
+/// Where a value that is held stands in what the rest of a path is asked of.
+enum Stands {
+    Alone,
+    InList,
+    AsMember(String),
 }
 
 /// Follows the steps that are left.
@@ -212,8 +237,8 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         if self.steps.is_empty() && !self.path.is_filter {
             use serde::Deserialize as _;
-            let value = self.state.holding(|| Value::deserialize(deserializer))?;
-            return self.state.finish(self.path, &value).map_err(D::Error::custom);
+            let text = self.state.holding(|| Box::<RawValue>::deserialize(deserializer))?;
+            return self.state.finish(self.path, &text, &Stands::Alone).map_err(D::Error::custom);
         }
         // A text into which the path goes on is no member of anything, and not held however long it is.
         self.state.left.set(Some(MOST_VALUE_BYTES));
@@ -243,8 +268,8 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         self.state.left.set(None);
         if self.steps.is_empty() {
             // A filter over the items, each looked at alone.
-            while let Some(item) = self.state.holding(|| items.next_element::<Value>())? {
-                self.state.finish(self.path, &Value::Array(vec![item])).map_err(A::Error::custom)?;
+            while let Some(item) = self.state.holding(|| items.next_element::<Box<RawValue>>())? {
+                self.state.finish(self.path, &item, &Stands::InList).map_err(A::Error::custom)?;
             }
             return Ok(());
         }
@@ -268,9 +293,8 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         self.state.left.set(None);
         if self.steps.is_empty() {
-            while let Some((name, value)) = self.state.holding(|| members.next_entry::<String, Value>())? {
-                let alone = Value::Object([(name, value)].into_iter().collect());
-                self.state.finish(self.path, &alone).map_err(A::Error::custom)?;
+            while let Some((name, text)) = self.state.holding(|| members.next_entry::<String, Box<RawValue>>())? {
+                self.state.finish(self.path, &text, &Stands::AsMember(name)).map_err(A::Error::custom)?;
             }
             return Ok(());
         }

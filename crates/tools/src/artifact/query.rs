@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 
 use super::bytes::{Pieces, Whole};
-use super::json::{self, Broken, MOST_LOOKED_AT, MOST_VALUE_BYTES, Path, Take};
+use super::json::{self, Broken, MOST_LOOKED_AT, MOST_VALUE_BYTES, Numbers, Path, Take};
 use super::{Shared, output};
 use crate::error::{failed, grouped, invalid};
 
@@ -89,12 +89,12 @@ struct Taken {
 }
 
 impl Take for Taken {
-    fn take(&mut self, value: &Value) -> bool {
+    fn take(&mut self, value: &Value, numbers: &Numbers<'_>) -> bool {
         self.seen = self.seen.saturating_add(1);
         if self.seen <= self.skip {
             return true;
         }
-        let mut line = value.to_string();
+        let mut line = numbers.text(value);
         let is_first = self.lines.is_empty();
         if self.lines.len() as u64 >= self.limit || (!is_first && self.bytes.saturating_add(line.len()) > self.most_bytes) {
             self.end = End::Before;

@@ -4,12 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cap_std::fs::Dir;
-use rustix::fs::RenameFlags;
+use rustix::fs::{RenameFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 use turnwright_engine::source::ToolError;
 
-use super::Shared;
 use super::open::{Spot, kind_of_stat, look, open_file, open_folder};
+use super::write::temporary_name;
+use super::{Shared, attributes};
 use crate::error::{failed, grouped};
 
 /// The most files and folders that are looked at, or copied, below one folder.
@@ -33,9 +34,12 @@ pub(super) fn carry(from: &Dir, name: &Path, to: &Dir, new_name: &Path) -> Resul
         done => return done.map_err(|error| NotMoved::AtAll(error.into())),
     }
     let mut left = MOST_ENTRIES;
-    copy(from, name, to, new_name, &mut left, DEEPEST).map_err(|error| {
+    // Under a name of its own until all of it is there: a copy that breaks off with the process is not taken for the whole.
+    let part = temporary_name();
+    let copied = copy(from, name, to, &part, &mut left, DEEPEST);
+    copied.and_then(|()| Ok(rename_to_free(to, &part, to, new_name)?)).map_err(|error| {
         // What was copied in part is of no use; what is being moved is still where it was.
-        let _ = remove(to, new_name);
+        let _ = remove(to, &part);
         NotMoved::AtAll(error)
     })?;
     // The copy is all that there is of what was removed already: it stays.
@@ -84,11 +88,14 @@ fn copy(from: &Dir, name: &Path, to: &Dir, new_name: &Path, left: &mut usize, de
             let mut source = open_file(from, name)?;
             let mut target = to.open_with(new_name, cap_std::fs::OpenOptions::new().write(true).create_new(true))?;
             io::copy(&mut source, &mut target)?;
-            Ok(rustix::fs::fchmod(&target, rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777))?)
+            attributes::copy(&source, &target);
+            rustix::fs::fchmod(&target, rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+            Ok(rustix::fs::futimens(&target, &times(&stat))?)
         }
         "link" => {
             let target = rustix::fs::readlinkat(from, name, Vec::new())?;
-            Ok(rustix::fs::symlinkat(target.as_c_str(), to, new_name)?)
+            rustix::fs::symlinkat(target.as_c_str(), to, new_name)?;
+            Ok(rustix::fs::utimensat(to, new_name, &times(&stat), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?)
         }
         "folder" => {
             let depth = depth.checked_sub(1).ok_or_else(too_much)?;
@@ -98,9 +105,20 @@ fn copy(from: &Dir, name: &Path, to: &Dir, new_name: &Path, left: &mut usize, de
                 let inner = PathBuf::from(entry?.file_name());
                 copy(&source, &inner, &target, &inner, left, depth)?;
             }
-            Ok(rustix::fs::fchmod(&target, rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777))?)
+            attributes::copy(&source, &target);
+            rustix::fs::fchmod(&target, rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+            // Last: each thing that is put in changes it.
+            Ok(rustix::fs::futimens(&target, &times(&stat))?)
         }
         kind => Err(io::Error::other(format!("a {kind} cannot be moved to another file system"))),
+    }
+}
+
+/// When something was read and changed last.
+fn times(stat: &Stat) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: i64::try_from(stat.st_atime_nsec).unwrap_or_default() },
+        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or_default() },
     }
 }
 
@@ -125,6 +143,9 @@ impl Shared {
             "file" | "link" => return Ok(()),
             "folder" => {}
             kind => return Err(failed(format!("`{shown}` is a {kind}; it is not touched"))),
+        }
+        if let Some(root) = self.roots.held_by(&spot.place.root().join(&spot.real)) {
+            return Err(crate::error::denied(format!("`{shown}` holds the root `{}`; it stays", root.display())));
         }
         let mut folders = vec![(open_folder(&spot.folder, &spot.name).map_err(explain)?, spot.real.clone())];
         let mut looked_at = 0;
@@ -154,5 +175,37 @@ impl Shared {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use cap_std::ambient_authority;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_has_the_times_of_what_it_is_a_copy_of() {
+        let world = tempfile::tempdir().unwrap();
+        let at = |path: &str| world.path().join(path);
+        std::fs::create_dir_all(at("from/item/inner")).unwrap();
+        std::fs::create_dir(at("to")).unwrap();
+        std::fs::write(at("from/item/inner/file"), "text").unwrap();
+        std::os::unix::fs::symlink("nowhere", at("from/item/link")).unwrap();
+        let entries = ["item/inner/file", "item/inner", "item/link", "item"];
+        let dir = |path: &str| Dir::open_ambient_dir(at(path), ambient_authority()).unwrap();
+        let (from, to) = (dir("from"), dir("to"));
+        for (index, entry) in entries.iter().enumerate() {
+            let time = Timespec { tv_sec: 1_000_000_000 + i64::try_from(index).unwrap(), tv_nsec: 500 };
+            let times = Timestamps { last_access: time, last_modification: time };
+            rustix::fs::utimensat(&from, *entry, &times, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).unwrap();
+        }
+        copy(&from, Path::new("item"), &to, Path::new("item"), &mut 100, 10).unwrap();
+        for (index, entry) in entries.iter().enumerate() {
+            let copied = std::fs::symlink_metadata(at("to").join(entry)).unwrap();
+            assert_eq!((copied.mtime(), copied.mtime_nsec()), (1_000_000_000 + i64::try_from(index).unwrap(), 500), "{entry}");
+        }
     }
 }

@@ -26,6 +26,8 @@ pub(super) const RESTORE: &str = "Brings back what delete took away, to where it
 
 /// The most deleted things that are kept; the oldest go for good.
 const MOST_KEPT: usize = 1_000;
+/// How long something may take to become whole, in seconds.
+const LEFT_OVER_AFTER_S: i64 = 24 * 60 * 60;
 /// The name of the thing in its folder.
 const ITEM: &str = "item";
 /// The name of the file that says where it was.
@@ -53,13 +55,22 @@ impl Trash {
         Ok(Self(dir))
     }
 
-    /// Erases the oldest for good where there are too many.
+    /// Erases the oldest for good where there are too many, and what was begun a day ago or before and never became whole: it is still
+    /// where it was.
     fn tidy(&self) -> io::Result<()> {
+        let is_missing = |found: io::Result<_>| found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         let mut kept = Vec::new();
+        let newest = look(&self.0, Path::new("."))?.st_mtime;
         for entry in self.0.entries()? {
             let name = PathBuf::from(entry?.file_name());
             let stat = look(&self.0, &name)?;
-            kept.push((stat.st_mtime, stat.st_mtime_nsec, name));
+            let is_left_over =
+                newest.saturating_sub(stat.st_mtime) > LEFT_OVER_AFTER_S && is_missing(look(&self.0, &name.join(ITEM)));
+            if is_left_over {
+                remove(&self.0, &name)?;
+            } else {
+                kept.push((stat.st_mtime, stat.st_mtime_nsec, name));
+            }
         }
         kept.sort_unstable();
         let too_many = kept.len().saturating_sub(MOST_KEPT);

@@ -13,10 +13,10 @@ use turnwright_core::ContentBlock;
 use turnwright_engine::source::{ToolError, ToolOutput};
 
 use super::diff::diff;
-use super::encoding::{decode, form_of};
+use super::encoding::{Form, decode, encode, form_of};
 use super::open::{AtEnd, Spot, look, open_file, regular};
 use super::seen::Stamp;
-use super::{Caller, Shared};
+use super::{Caller, Shared, attributes};
 use crate::error::{denied, failed, grouped};
 
 pub(super) const DESCRIPTION: &str = "Writes text to a file: creates it with the parents that are missing, \
@@ -47,11 +47,13 @@ pub(super) fn write(shared: &Shared, arguments: &Arguments, caller: &Caller) -> 
     let spot = shared.spot(path, AtEnd::Make)?;
     let old = old(shared, &spot)?;
     let before = old.as_ref().and_then(|_| text_before(&spot));
-    replace(shared, &spot, caller, old.as_ref(), content.as_bytes())?;
-    let size = content.len() as u64;
+    let (bytes, note) = written(content, before.as_ref().map(|(form, _)| *form));
+    check_size(shared, path, bytes.len())?;
+    replace(shared, &spot, caller, old.as_ref(), &bytes)?;
+    let size = bytes.len() as u64;
     let what = if old.is_none() { "a new file" } else { "replaced" };
-    let text = format!("wrote {} bytes to `{path}` ({what})", grouped(size));
-    let diff = before.map(|before| diff(&before, content)).unwrap_or_default();
+    let text = format!("wrote {} bytes to `{path}` ({what}){note}", grouped(size));
+    let diff = before.map(|(_, before)| diff(&before, content)).unwrap_or_default();
     let diff = diff.trim_end();
     let shown = (!diff.is_empty()).then(|| ContentBlock::text(diff));
     let mut told = json!({"path": path, "size_bytes": size, "is_new": old.is_none()});
@@ -64,6 +66,20 @@ pub(super) fn write(shared: &Shared, arguments: &Arguments, caller: &Caller) -> 
         is_error: false,
         diagnostic: None,
     })
+}
+
+/// The bytes of a text that takes the place of one in this form, in the same form where it can be written so; and what is told of that.
+fn written(content: &str, before: Option<Form>) -> (Vec<u8>, String) {
+    let plain = || content.as_bytes().to_vec();
+    let Some(form) = before.filter(|form| *form != Form::PLAIN) else { return (plain(), String::new()) };
+    let name = form.encoding.name();
+    let marked = if form.has_mark { " with a byte order mark" } else { "" };
+    // The mark is written beside the text.
+    let text = if form.has_mark { content.strip_prefix('\u{feff}').unwrap_or(content) } else { content };
+    match encode(form, text) {
+        Ok(bytes) => (bytes, format!(" as {name}{marked}, as it was")),
+        Err(letter) => (plain(), format!(" as UTF-8: it was {name}, which has no `{letter}`")),
+    }
 }
 
 /// Refuses to write more than the limit.
@@ -92,8 +108,8 @@ fn old(shared: &Shared, spot: &Spot<'_>) -> Result<Option<Stat>, ToolError> {
     }
 }
 
-/// The text that is replaced, where it is one and not too large.
-fn text_before(spot: &Spot<'_>) -> Option<String> {
+/// The text that is replaced with its form, where it is one and not too large.
+fn text_before(spot: &Spot<'_>) -> Option<(Form, String)> {
     let file = open_file(&spot.folder, &spot.name).ok()?;
     let stat = rustix::fs::fstat(&file).ok()?;
     if u64::try_from(stat.st_size).ok()? > MOST_COMPARED || stat.st_nlink > 1 {
@@ -102,7 +118,7 @@ fn text_before(spot: &Spot<'_>) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(MOST_COMPARED).read_to_end(&mut bytes).ok()?;
     let form = form_of(&bytes).ok()?;
-    Some(decode(form, &bytes)?.into_owned())
+    Some((form, decode(form, &bytes)?.into_owned()))
 }
 
 /// Makes `bytes` all that the file holds, at once: whoever reads it sees the old or the new. Refused where the file was seen
@@ -125,6 +141,11 @@ pub(super) fn replace(
     };
     check()?;
     let (temporary, mut file) = create_temporary(&spot.folder).map_err(explain)?;
+    if old.is_some()
+        && let Ok(before) = open_file(&spot.folder, &spot.name)
+    {
+        attributes::copy(&before, &file);
+    }
     let written = old.map_or(Ok(()), |old| like(&file, old)).and_then(|()| file.write_all(bytes)).map_err(explain);
     let renamed =
         written.and_then(|()| check()).and_then(|()| spot.folder.rename(&temporary, &spot.folder, &spot.name).map_err(explain));
@@ -158,16 +179,21 @@ fn like(file: &cap_std::fs::File, old: &Stat) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777))?)
 }
 
+/// A name for what is not whole yet.
+pub(super) fn temporary_name() -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    PathBuf::from(format!(".turnwright-{}-{number}.tmp", std::process::id()))
+}
+
 /// A file of our own in `folder`, under a name that nothing has.
 fn create_temporary(folder: &Dir) -> io::Result<(PathBuf, cap_std::fs::File)> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     const ATTEMPTS: usize = 100;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..ATTEMPTS {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = PathBuf::from(format!(".turnwright-{}-{number}.tmp", std::process::id()));
+        let name = temporary_name();
         match folder.open_with(&name, &options) {
             Ok(file) => return Ok((name, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,

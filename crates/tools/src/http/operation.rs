@@ -37,6 +37,8 @@ pub struct Operation {
     pub declared: Declared,
     pub(super) method: Method,
     pub(super) path: Vec<Part>,
+    /// What its path holds of a query, escaped.
+    pub(super) query: String,
     pub(super) inputs: Vec<Input>,
     pub(super) body: Option<Body>,
     /// A header that takes a key by which the API knows a repeated request.
@@ -121,7 +123,7 @@ impl Operation {
             properties.insert(argument.clone(), schema);
             body.called(argument)
         });
-        let path = path(written.path, &inputs)?;
+        let (path, query) = path(written.path, &inputs)?;
         let mut root = Map::new();
         root.insert("type".to_owned(), "object".into());
         root.insert("properties".to_owned(), Value::Object(properties));
@@ -138,6 +140,7 @@ impl Operation {
             accept: accept(document, written.value),
             method,
             path,
+            query,
             inputs,
             body,
             idempotency: idempotency.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()),
@@ -232,7 +235,13 @@ fn path_names(path: &str) -> Result<Vec<&str>, String> {
     Ok(names)
 }
 
-fn path(path: &str, inputs: &[Input]) -> Result<Vec<Part>, String> {
+/// The path, and what is written behind it for a query, as some descriptions do to tell operations apart. A fragment is never sent.
+fn path(path: &str, inputs: &[Input]) -> Result<(Vec<Part>, String), String> {
+    let path = path.split('#').next().unwrap_or_default();
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    if query.contains('{') {
+        return Err("its path holds a query that is to be filled".to_owned());
+    }
     let Some(first) = path.strip_prefix('/') else { return Err("its path does not begin with `/`".to_owned()) };
     let mut parts = vec![Part::Literal("/".to_owned())];
     let mut rest = first;
@@ -251,7 +260,7 @@ fn path(path: &str, inputs: &[Input]) -> Result<Vec<Part>, String> {
     if parts.len() == 2 && parts.iter().any(is_dotted) {
         return Err("its path holds `.` or `..`".to_owned());
     }
-    Ok(parts)
+    Ok((parts, literal(query)))
 }
 
 /// A piece of a path as it stands, with what cannot stand there escaped.

@@ -38,6 +38,9 @@ impl Operation {
         }
         url.set_fragment(None);
         let (mut query, mut cookies) = (base.query().unwrap_or_default().to_owned(), String::new());
+        if !self.query.is_empty() {
+            query = if query.is_empty() { self.query.clone() } else { format!("{query}&{}", self.query) };
+        }
         let mut headers = HeaderMap::new();
         for input in &self.inputs {
             let Some(value) = given(input) else {

@@ -254,6 +254,11 @@ fn told(operation: &Operation, failure: Failure, secrets: &Secrets) -> ToolError
             "The API{} cannot be reached: {reason}. Nothing was sent. Try once more later, or tell the person.",
             place(at.as_deref())
         ),
+        Failure::Packed { status, coding, why } => {
+            format!(
+                "The API answers {status}, and the answer is packed as `{coding}` (its content-encoding) and {why}. Tell the person."
+            )
+        }
         Failure::Redirects { limit } => format!("The API leads on more than {limit} times. Tell the person."),
         Failure::Refused(refusal) => {
             format!("The API is at an address that is not reached: {refusal}. The person can name it as its `base_url`.")

@@ -103,8 +103,10 @@ impl Way {
         match self.shape(value) {
             Shape::One(text) => vec![(name, text)],
             Shape::List(items) if self.explode => items.into_iter().map(|item| (name.clone(), item)).collect(),
+            // RFC 6570, section 2.3: what has no parts is not defined, and is not sent. As an empty text it would be a value.
+            Shape::List(items) if items.is_empty() => Vec::new(),
             Shape::List(items) => vec![(name, items.join(between))],
-            Shape::Object(members) if self.explode => members,
+            Shape::Object(members) if self.explode || members.is_empty() => members,
             Shape::Object(members) => vec![(name, joined(members, between, between))],
         }
     }
@@ -217,6 +219,17 @@ mod tests {
         assert_eq!(written(Style::PipeDelimited, false, &values[2]), "color=blue%7Cblack%7Cbrown");
         assert_eq!(written(Style::PipeDelimited, false, &values[3]), "color=R%7C100%7CG%7C200%7CB%7C150");
         assert_eq!(written(Style::DeepObject, true, &values[3]), "color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150");
+    }
+
+    #[test]
+    fn a_list_or_an_object_without_parts_is_not_sent() {
+        for style in [Style::Form, Style::SpaceDelimited, Style::PipeDelimited, Style::DeepObject] {
+            for (value, explode) in
+                [(json!([]), true), (json!([]), false), (json!([null]), false), (json!({}), true), (json!({}), false)]
+            {
+                assert_eq!(written(style, explode, &value), "", "{style:?} {explode} {value}");
+            }
+        }
     }
 
     fn written(style: Style, explode: bool, value: &Value) -> String {

@@ -1,18 +1,20 @@
 //! An answer, as far as it is read.
 
+use std::io;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode};
 
 use super::clients::Clients;
+use super::packed::{Body, Packed, Wanted, coding};
 use super::reach::Failure;
 use super::target::Target;
 
 /// How much of an answer is taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnswerLimits {
-    /// The largest body, in bytes; the rest of a larger one is not read.
+    /// The largest body, in bytes, unpacked; the rest of a larger one is not read.
     pub(crate) max_bytes: usize,
     /// How long it may take with all that leads to it.
     pub(crate) total: Duration,
@@ -39,15 +41,18 @@ impl Answer {
         clients: &Clients,
     ) -> Result<Self, Failure> {
         let (status, headers) = (response.status(), response.headers().clone());
-        let (mut body, mut is_cut) = (Vec::new(), false);
+        let packed = |Packed { coding, why }: Packed| Failure::Packed { status, coding, why };
+        let broken =
+            |error: io::Error| packed(Packed { coding: coding(&headers), why: format!("cannot be unpacked: {error}") });
+        let (mut body, mut has_come) = (Body::of(&headers, max_bytes).map_err(packed)?, false);
         while let Some(part) = response.chunk().await.map_err(|error| Failure::of(&error, clients))? {
-            let room = max_bytes - body.len();
-            body.extend(part.iter().take(room));
-            if part.len() > room {
-                is_cut = true;
+            let (next, wanted) = body.take(&part).map_err(broken)?;
+            (body, has_come) = (next, has_come || !part.is_empty());
+            if wanted == Wanted::Nothing {
                 break;
             }
         }
+        let (body, is_cut) = body.end(has_come).map_err(broken)?;
         Ok(Self { from, status, headers, body, is_cut })
     }
 

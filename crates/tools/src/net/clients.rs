@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::{Client, ClientBuilder};
+
+use super::packed;
 
 /// Begins clients, and says why a request of theirs failed: certificates, proxies and the like are the business of whoever made
 /// it. By default directly, and in the words of the libraries.
@@ -22,8 +25,9 @@ impl Clients {
         Self { begin: Arc::new(begin), reason: Arc::new(reason) }
     }
 
+    /// A client that asks for bodies in the codings that are undone.
     pub(super) fn begin(&self) -> ClientBuilder {
-        (self.begin)()
+        (self.begin)().default_headers(HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(packed::TAKEN))]))
     }
 
     pub(super) fn reason(&self, error: &reqwest::Error) -> String {

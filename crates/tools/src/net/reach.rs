@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lru::LruCache;
 use reqwest::header::LOCATION;
-use reqwest::{Client, ClientBuilder, RequestBuilder, redirect};
+use reqwest::{Client, ClientBuilder, RequestBuilder, StatusCode, redirect};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::source::ToolError;
 
@@ -177,6 +177,8 @@ pub(crate) enum Failure {
         /// Whether the request may have arrived.
         is_sent: bool,
     },
+    #[error("the answer ({status}) is packed as `{coding}` (its content-encoding) and {why}; try another source")]
+    Packed { status: StatusCode, coding: String, why: String },
 }
 
 impl Failure {
@@ -206,7 +208,7 @@ impl From<Failure> for ToolError {
                 Refusal::Port { .. } | Refusal::Address { .. } | Refusal::Name { .. } | Refusal::LocalName { .. },
             ) => ToolErrorKind::PermissionDenied,
             Failure::Timeout { .. } => ToolErrorKind::Timeout,
-            Failure::Redirects { .. } | Failure::Network { .. } => ToolErrorKind::ExecutionFailed,
+            Failure::Redirects { .. } | Failure::Network { .. } | Failure::Packed { .. } => ToolErrorKind::ExecutionFailed,
         };
         Self::new(kind, failure.to_string())
     }

@@ -43,6 +43,22 @@ async fn answers_are_given_in_the_form_that_they_have() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_packed_is_unpacked_or_told_with_its_status_and_coding() {
+    let site = Site::new(|asked| {
+        let coding = if asked.method == "POST" { "zstd" } else { "deflate" };
+        // `{"a":1}` as zlib writes it.
+        let zlib = b"\x78\x9c\xab\x56\x4a\x54\xb2\x32\xac\x05\x00\x08\x2a\x02\x09".to_vec();
+        Reply::ok("application/json", zlib).with("content-encoding", coding)
+    });
+    let source = source(&site, &paths()).await;
+    assert_eq!(called(&source, "read", json!({})).await.unwrap().structured_content, Some(json!({"a": 1})));
+    let told = failure(&source, "write", json!({})).await;
+    let text = "The API answers 200 OK, and the answer is packed as `zstd` (its content-encoding) and is not unpacked here (gzip, \
+                deflate are). Tell the person.";
+    assert_eq!(told, (ToolErrorKind::ExecutionFailed, text.to_owned()));
+}
+
+#[tokio::test]
 async fn errors_are_of_a_kind_and_say_what_to_do_next() {
     let site = Site::new(|asked| {
         let status: u16 = asked.path.rsplit('=').next().and_then(|text| text.parse().ok()).unwrap_or(500);

@@ -1,7 +1,10 @@
 //! What a page comes to.
 
+use std::io::Write;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::json;
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_tools::net::Allow;
@@ -46,6 +49,39 @@ async fn a_page_comes_as_its_main_text_and_as_a_whole_where_that_is_wanted() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_packed_is_unpacked_within_the_limit_and_named_where_it_cannot_be() {
+    let site = Site::new(|asked| {
+        assert_eq!(asked.headers.get("accept-encoding").map(String::as_str), Some("gzip, deflate"));
+        let of = |coding: &str, body: Vec<u8>| Reply::ok("text/plain", body).with("content-encoding", coding);
+        match asked.path.as_str() {
+            "/text" => of("gzip", gzip(b"packed words")),
+            "/long" => of("gzip", gzip("x".repeat(20 << 10).as_bytes())),
+            "/broken" => of("gzip", b"no bytes of gzip".to_vec()),
+            _ => of("br", b"\x0b\x02\x80hello\x03".to_vec()),
+        }
+    });
+    let tool = with(FetchConfig { robots: Manners::Ignored, max_bytes: 10 << 10, ..FetchConfig::default() });
+    let read = text(&tool, "fetch", json!({ "url": site.url("/text") })).await;
+    assert_eq!(read, format!("{}\n\npacked words", site.url("/text")));
+    let long = text(&tool, "fetch", json!({ "url": site.url("/long") })).await;
+    assert_eq!(long.matches('x').count(), 10 << 10, "{long}");
+    for (path, named) in [
+        ("/br", "the answer (200 OK) is packed as `br` (its content-encoding) and is not unpacked here (gzip, deflate are);"),
+        ("/broken", "the answer (200 OK) is packed as `gzip` (its content-encoding) and cannot be unpacked: "),
+    ] {
+        let (kind, said) = failure(&tool, "fetch", json!({ "url": site.url(path) })).await;
+        assert_eq!(kind, ToolErrorKind::ExecutionFailed);
+        assert!(said.starts_with(named), "{said}");
+    }
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
 async fn a_long_text_comes_in_parts_and_is_asked_for_once() {
     let lines: String = (0..2_000).map(|line| format!("line {line}\n")).collect();
     let given = lines.clone();
@@ -77,6 +113,17 @@ async fn characters_are_read_as_the_answer_the_page_or_its_bytes_say() {
             "text/html",
             b"<html><head><meta charset=\"shift_jis\"></head><body>\x93\xfa\x96\x7b</body></html>".to_vec(),
         ),
+        "/feed" => Reply::ok(
+            "application/rss+xml",
+            b"<?xml version=\"1.0\" encoding = 'ISO-8859-15'?><title>5 \xa4, \xbduvre</title>".to_vec(),
+        ),
+        "/xhtml" => Reply::ok(
+            "application/xhtml+xml",
+            b"<?xml version=\"1.0\" encoding=\"koi8-r\"?><html><body><p>\xf0\xd2\xc9\xd7\xc5\xd4</p></body></html>".to_vec(),
+        ),
+        // What is no markup declares nothing, and what could be read so far is not UTF-16.
+        "/quoted" => Reply::ok("text/plain; charset=utf-8", "<?xml encoding=\"koi8-r\"?> \u{e9}"),
+        "/wide" => Reply::ok("text/xml", "<?xml encoding=\"utf-16\"?><a>\u{e9}</a>"),
         "/mark" => Reply::ok("text/plain", b"\xff\xfeh\0i\0".to_vec()),
         "/guess" => Reply::ok(
             "text/plain",
@@ -88,6 +135,10 @@ async fn characters_are_read_as_the_answer_the_page_or_its_bytes_say() {
     let cases = [
         ("/header", "Привет"),
         ("/meta", "日本"),
+        ("/feed", "<?xml version=\"1.0\" encoding = 'ISO-8859-15'?><title>5 \u{20ac}, \u{153}uvre</title>"),
+        ("/xhtml", "Привет"),
+        ("/quoted", "<?xml encoding=\"koi8-r\"?> \u{e9}"),
+        ("/wide", "<?xml encoding=\"utf-16\"?><a>\u{e9}</a>"),
         ("/mark", "hi"),
         ("/guess", "Der Käse hört schön auf, über Straßen zu gehen"),
         ("/json", "{\"a\": \"ä\"}"),

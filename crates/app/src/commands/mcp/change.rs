@@ -1,6 +1,7 @@
 //! `turnwright mcp add`, `mcp remove` and `mcp logs`.
 
 use serde_json::{Map, Value, json};
+use turnwright_core::shell_word;
 use turnwright_host::{Host, McpChangeError, McpServers, NewMcpServer, Owner};
 
 use crate::cli::{Listed, McpAdd};
@@ -21,7 +22,7 @@ pub(super) async fn add(servers: &McpServers, add: McpAdd, output: &mut Output) 
     for (name, value) in env.into_iter().flatten() {
         output.line(&format!("  with {name}={}", value.as_str().unwrap_or_default()));
     }
-    say(&format!("hint: `turnwright mcp check {}` starts it and lists its tools", added.name));
+    say(&format!("hint: `turnwright mcp check {}` starts it and lists its tools", shell_word(&added.name)));
     Ok(Exit::Done)
 }
 

@@ -56,16 +56,17 @@ struct Asked {
     /// Asking again changes nothing at the server.
     is_repeatable: bool,
     has_session: bool,
+    max_event_bytes: usize,
 }
 
 impl Asked {
-    fn of(message: &ClientJsonRpcMessage, has_session: bool) -> Option<Self> {
+    fn of(message: &ClientJsonRpcMessage, has_session: bool, max_event_bytes: usize) -> Option<Self> {
         let JsonRpcMessage::Request(request) = message else { return None };
         let is_repeatable = matches!(
             request.request,
             ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_) | ClientRequest::ListToolsRequest(_)
         );
-        Some(Self { id: request.id.clone(), is_repeatable, has_session })
+        Some(Self { id: request.id.clone(), is_repeatable, has_session, max_event_bytes })
     }
 
     fn failed(&self, message: String) -> ServerJsonRpcMessage {
@@ -74,7 +75,13 @@ impl Asked {
 
     /// What came of it, so that it ends.
     fn judged(self, posted: Posted) -> Posted {
-        match posted? {
+        let posted = match posted {
+            Err(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
+                return Ok(StreamableHttpPostResponse::Json(self.failed(too_long(max_size)), None));
+            }
+            posted => posted?,
+        };
+        match posted {
             StreamableHttpPostResponse::Accepted => {
                 let answer = self.failed("it took the request and sent no answer (HTTP 202)".to_owned());
                 Ok(StreamableHttpPostResponse::Json(answer, None))
@@ -83,8 +90,15 @@ impl Asked {
                 Ok(StreamableHttpPostResponse::Json(self.answered(message)?, session))
             }
             StreamableHttpPostResponse::Sse(events, session) => {
-                let id = self.id;
-                let events = events.map(move |event| event.map(|event| raw::wrapped(with_id(event, &id), Some(&id))));
+                let limit = self.max_event_bytes;
+                let events = events.map(move |event| match event {
+                    Ok(event) => Ok(raw::wrapped(with_id(event, &self.id), Some(&self.id))),
+                    Err(error) if is_too_long(&error) => {
+                        let failed = serde_json::to_string(&self.failed(too_long(limit)));
+                        Ok(Sse { data: failed.ok(), ..Sse::default() })
+                    }
+                    Err(error) => Err(error),
+                });
                 Ok(StreamableHttpPostResponse::Sse(events.boxed(), session))
             }
             other => Ok(other),
@@ -202,7 +216,7 @@ impl StreamableHttpClient for Courier {
         headers: Headers,
         max_event_bytes: usize,
     ) -> Posted {
-        let asked = Asked::of(&message, session.is_some());
+        let asked = Asked::of(&message, session.is_some(), max_event_bytes);
         if let Some(session) = &session {
             self.wire.session.get_or_init(|| Arc::clone(session));
         }
@@ -257,9 +271,7 @@ fn pause(busy: &HttpStatusError, tries: u32) -> Option<Duration> {
 fn plain(error: HttpError, has_session: bool) -> HttpError {
     match error {
         StreamableHttpError::UnexpectedContentType(kind) => {
-            let kind = kind.map_or_else(|| "nothing".to_owned(), |kind| format!("`{}`", first_chars(&kind)));
-            let text =
-                format!("it answered with {kind}, not in the protocol: its address may be wrong, or behind a login page");
+            let text = not_in_the_protocol(kind.as_deref());
             StreamableHttpError::UnexpectedServerResponse(text.into())
         }
         StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
@@ -284,6 +296,37 @@ fn plain(error: HttpError, has_session: bool) -> HttpError {
         }
         other => other,
     }
+}
+
+/// Why an answer of this media type is not read.
+fn not_in_the_protocol(kind: Option<&str>) -> String {
+    let Some(kind) = kind else {
+        return "it answered with nothing, or without a content-type: its address may be wrong, or behind a login page"
+            .to_owned();
+    };
+    let shown = first_chars(kind);
+    let small = kind.to_ascii_lowercase();
+    if ["application/json", "text/event-stream"].iter().any(|known| small.starts_with(known)) {
+        return format!("it answered with `{shown}`, and its content-type is read in small letters alone");
+    }
+    format!("it answered with `{shown}`, not in the protocol: its address may be wrong, or behind a login page")
+}
+
+/// What is answered in place of an answer that is too long to be taken.
+fn too_long(limit: usize) -> String {
+    format!("the answer is over the limit of {limit} bytes: ask for less")
+}
+
+/// Whether a stream broke off at an event over the limit, which `rmcp` says in words alone.
+fn is_too_long(error: &SseError) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(now) = cause {
+        if now.to_string().contains("exceeded the maximum size") {
+            return true;
+        }
+        cause = now.source();
+    }
+    false
 }
 
 /// Whether a refusal that names no request is about the session, which a server forgets when it starts anew.
@@ -327,6 +370,17 @@ fn first_chars(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_is_not_read_is_told_with_what_is_wrong_with_it() {
+        let said = |kind| not_in_the_protocol(kind);
+        assert!(said(Some("text/html")).ends_with("not in the protocol: its address may be wrong, or behind a login page"));
+        assert_eq!(
+            said(Some("Application/JSON; Charset=UTF-8")),
+            "it answered with `Application/JSON; Charset=UTF-8`, and its content-type is read in small letters alone"
+        );
+        assert!(said(None).starts_with("it answered with nothing, or without a content-type"));
+    }
 
     #[test]
     fn a_list_is_asked_for_again_a_few_times_and_when_the_server_says_but_not_for_ever() {

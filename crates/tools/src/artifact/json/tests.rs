@@ -5,7 +5,7 @@ use super::*;
 struct Taken(Vec<Value>, usize);
 
 impl Take for Taken {
-    fn take(&mut self, value: &Value) -> bool {
+    fn take(&mut self, value: &Value, _: &Numbers<'_>) -> bool {
         self.0.push(value.clone());
         self.0.len() < self.1
     }
@@ -51,6 +51,32 @@ fn a_path_selects_in_the_stream_what_it_selects_of_the_whole() {
     for path in paths {
         let expected: Vec<Value> = JsonPath::parse(path).unwrap().query(&whole).iter().map(|found| (*found).clone()).collect();
         assert_eq!(selected(path, text, 100).unwrap(), expected, "{path}");
+    }
+}
+
+#[test]
+fn numbers_come_as_they_are_written_however_they_are_selected() {
+    struct Texts(Vec<String>);
+    impl Take for Texts {
+        fn take(&mut self, value: &Value, numbers: &Numbers<'_>) -> bool {
+            self.0.push(numbers.text(value));
+            true
+        }
+    }
+    let text = r#"{"items": [{"id": 12345678901234567890123, "f": 1.10}, {"id": 2, "f": 1e5}], "of": {"a": {"f": 2.50}}}"#;
+    let paths: [(&str, &[&str]); 7] = [
+        ("$.items[*].id", &["12345678901234567890123", "2"]),
+        ("$.items[0]", &[r#"{"id":12345678901234567890123,"f":1.10}"#]),
+        ("$.items[?@.id > 1].f", &["1.10", "1e5"]),
+        ("$.items[?@.id == 2]", &[r#"{"id":2,"f":1e5}"#]),
+        ("$.of[?@.f > 1]", &[r#"{"f":2.50}"#]),
+        ("$..f", &["1.10", "1e5", "2.50"]),
+        ("$.items[-1].f", &["1e5"]),
+    ];
+    for (path, expected) in paths {
+        let mut taken = Texts(Vec::new());
+        select(&Path::new(path).unwrap(), text.as_bytes(), &mut taken).unwrap();
+        assert_eq!(taken.0, expected, "{path}");
     }
 }
 

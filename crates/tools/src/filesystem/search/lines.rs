@@ -2,40 +2,100 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 
+use encoding_rs::UTF_8;
 use grep_matcher::LineTerminator;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 
+use super::super::encoding::{Form, MOST_LOOKED_AT, decode_all, form_of};
 use super::kept::Match;
 
 /// The most characters of a line that are shown.
 const MOST_LINE_CHARACTERS: usize = 300;
+/// How much of a file is read at first: most are smaller.
+const FIRST_READ: usize = 16 * 1024;
+/// How much is looked for where the end is expected.
+const LAST_READ: usize = 256;
 /// The most memory that one line may take, in bytes.
 const MOST_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// A searcher that goes through files of any size piece by piece and stops at the first sign of a binary one.
 pub(super) fn searcher(context: usize) -> Searcher {
-    SearcherBuilder::new()
+    builder(context).build()
+}
+
+fn builder(context: usize) -> SearcherBuilder {
+    let mut builder = SearcherBuilder::new();
+    builder
         .binary_detection(BinaryDetection::quit(0))
         .line_terminator(LineTerminator::crlf())
         .line_number(true)
         .before_context(context)
         .after_context(context)
-        .heap_limit(Some(MOST_LINE_BYTES))
-        .build()
+        .heap_limit(Some(MOST_LINE_BYTES));
+    builder
 }
 
-/// The matches of a file, at most `most`; `None` where it is binary.
+/// The matches of a file, at most `most`; `None` where it is binary. It is looked through in the encoding in which it is read; where
+/// nothing is found so, as it stands, for a text of which a byte is broken.
 pub(super) fn lines_of(
     searcher: &mut Searcher,
     pattern: &RegexMatcher,
     file: &File,
     most: usize,
 ) -> io::Result<Option<Vec<Match>>> {
-    let mut found = Lines { most, count: 0, matches: Vec::new(), is_binary: false };
+    let head = head(file)?;
+    let is_whole = head.len() <= MOST_LOOKED_AT;
+    let lines = || Lines { most, count: 0, matches: Vec::new(), is_binary: false };
+    let mut found = lines();
+    if let Some(form) = other_form(&head) {
+        if is_whole {
+            let (text, _) = decode_all(form, head);
+            searcher.search_slice(pattern, text.as_bytes(), &mut found)?;
+        } else {
+            let encoding = grep_searcher::Encoding::new(form.encoding.name()).map_err(io::Error::other)?;
+            builder(searcher.before_context()).encoding(Some(encoding)).build().search_file(pattern, file, &mut found)?;
+        }
+        if !found.matches.is_empty() {
+            return Ok(Some(found.matches));
+        }
+        found = lines();
+    } else if is_whole && !head.contains(&0) {
+        // It is in memory already.
+        searcher.search_slice(pattern, &head, &mut found)?;
+        return Ok(Some(found.matches));
+    }
     searcher.search_file(pattern, file, &mut found)?;
     Ok((!found.is_binary).then_some(found.matches))
+}
+
+/// The beginning of a file: what decides about its encoding, and a byte more where there is more.
+fn head(file: &File) -> io::Result<Vec<u8>> {
+    let (mut head, mut room) = (Vec::new(), FIRST_READ);
+    loop {
+        let begin = head.len();
+        head.resize(begin + room, 0);
+        let read = file.read_at(head.get_mut(begin..).unwrap_or_default(), begin as u64);
+        head.truncate(begin + read.as_ref().copied().unwrap_or_default());
+        match read {
+            Ok(0) => return Ok(head),
+            Ok(_) if head.len() > MOST_LOOKED_AT => return Ok(head),
+            // Less than there was room for is the end, nearly always.
+            Ok(read) => room = (MOST_LOOKED_AT + 1 - head.len()).min(if read < room { LAST_READ } else { MOST_LOOKED_AT }),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The form of a text that is none of those that are looked through as they stand.
+fn other_form(head: &[u8]) -> Option<Form> {
+    if std::str::from_utf8(head).is_ok() && !head.contains(&0) {
+        return None;
+    }
+    form_of(head).ok().filter(|form| form.encoding != UTF_8)
 }
 
 struct Lines {

@@ -123,6 +123,18 @@ fn each_parameter_goes_to_its_place_and_names_that_meet_are_parted() {
 }
 
 #[test]
+fn a_query_within_a_path_is_sent_as_one_and_left_out_where_it_is_to_be_filled() {
+    let parameter =
+        |name: &str, place: &str| json!({"name": name, "in": place, "required": true, "schema": {"type": "string"}});
+    let found = one("/search?type=x y&v=1#again", &json!({"parameters": [parameter("q", "query")]}));
+    let url = asked(&found, json!({"q": "a&b"}));
+    assert_eq!(url.as_deref(), Ok("https://api.example/v1/search?type=x%20y&v=1&q=a%26b"));
+    let filled = imported(&json!({"/a?id={id}": {"get": {"operationId": "a", "parameters": [parameter("id", "path")]}}}));
+    let reason = "its path holds a query that is to be filled".to_owned();
+    assert_eq!(filled.left_out, [LeftOut { operation: "a".to_owned(), reason }]);
+}
+
+#[test]
 fn no_argument_leads_to_another_path() {
     let parameter = json!({"name": "id", "in": "path", "required": true, "schema": {"type": "string"}});
     let operation = one("/a/{id}/b", &json!({"parameters": [parameter]}));

@@ -9,7 +9,12 @@ const MAX_SPAN: usize = 100;
 
 /// Does all of it.
 pub(super) fn make(document: &Document) {
-    let mut left = MAX_CELLS;
+    made(document, MAX_CELLS);
+}
+
+/// The same with at most so many cells that are put in.
+fn made(document: &Document, most_cells: usize) {
+    let mut left = most_cells;
     for table in document.select("table").nodes() {
         if table.descendants_it().any(|inner| inner.has_name("table")) {
             // A page is laid out by it: each cell is a paragraph of its own.
@@ -116,7 +121,10 @@ fn filled(table: &NodeRef<'_>, mut left: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use dom_query::Document;
+
     use super::super::readable::markdown;
+    use super::{MAX_CELLS, MAX_SPAN, made};
 
     fn said(html: &str) -> Vec<String> {
         markdown(html).lines().filter(|line| !line.is_empty() && !line.contains("--")).map(str::to_owned).collect()
@@ -152,7 +160,13 @@ mod tests {
 
     #[test]
     fn a_cell_that_reaches_over_everything_is_bounded() {
-        let table = format!("<table>{}</table>", "<tr><td colspan=99999 rowspan=99999>x</td></tr>".repeat(1_000));
-        assert!(markdown(&table).len() < 1_000_000);
+        let cells = |rows: usize, most: usize| {
+            let row = "<tr><td colspan=99999 rowspan=99999>x</td></tr>";
+            let document = Document::from(format!("<table>{}</table>", row.repeat(rows)));
+            made(&document, most);
+            document.select("td").length()
+        };
+        assert_eq!(cells(1, MAX_CELLS), MAX_SPAN);
+        assert_eq!(cells(10, 250), 10 + 250);
     }
 }

@@ -66,7 +66,8 @@ pub(super) fn kind(answer: &Answer) -> Result<Kind, ToolError> {
     if !(is_html || is_text || is_unsaid) {
         return Err(unreadable(&said, body.len()));
     }
-    let text = characters(answer, is_html).ok_or_else(|| unreadable(&said, body.len()))?;
+    let text =
+        characters(answer, is_html || is_unsaid || said.ends_with("xml")).ok_or_else(|| unreadable(&said, body.len()))?;
     Ok(if is_html || (is_unsaid && begins_as_html(&text)) { Kind::Html(text) } else { Kind::Plain(text) })
 }
 
@@ -81,11 +82,11 @@ fn begins_as_html(text: &str) -> bool {
     ["<!doctype html", "<html", "<head", "<body"].iter().any(|mark| head.starts_with(mark))
 }
 
-/// The characters of an answer; nothing where it is no text.
-fn characters(answer: &Answer, is_html: bool) -> Option<String> {
+/// The characters of an answer; nothing where it is no text. What is marked up may say its encoding at its beginning.
+fn characters(answer: &Answer, is_marked_up: bool) -> Option<String> {
     let said = answer.header("content-type").and_then(charset);
-    let declared =
-        said.or_else(|| if is_html { answer.body.get(..PRESCAN_BYTES.min(answer.body.len())).and_then(meta) } else { None });
+    let head = answer.body.get(..PRESCAN_BYTES.min(answer.body.len())).filter(|_| is_marked_up);
+    let declared = said.or_else(|| head.and_then(|head| declaration(head).or_else(|| meta(head))));
     let encoding = match (Encoding::for_bom(&answer.body), declared) {
         (Some((encoding, _)), _) | (None, Some(encoding)) => encoding,
         (None, None) => form_of(&answer.body).ok()?.encoding,
@@ -104,6 +105,16 @@ fn charset(content_type: &str) -> Option<&'static Encoding> {
     parameters.find_map(named)
 }
 
+/// The encoding that an XML declaration names (XML 1.0, section 4.3.3).
+fn declaration(head: &[u8]) -> Option<&'static Encoding> {
+    let head = String::from_utf8_lossy(head);
+    let (declaration, _) = head.strip_prefix("<?xml")?.split_once("?>")?;
+    let (_, after) = declaration.split_once("encoding")?;
+    let label = after.trim_start().strip_prefix('=')?.trim_start();
+    let quote = label.chars().next().filter(|sign| matches!(sign, '"' | '\''))?;
+    readable(label.strip_prefix(quote)?.split(quote).next()?)
+}
+
 /// The encoding that a page names at its beginning.
 fn meta(head: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
@@ -111,6 +122,11 @@ fn meta(head: &[u8]) -> Option<&'static Encoding> {
     let (_, after) = after.split_once("charset")?;
     let value = after.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
     let label = value.split(['"', '\'', '>', '/', ';', ' ']).next()?;
+    readable(label)
+}
+
+/// The encoding of this name, in what could be read up to there.
+fn readable(label: &str) -> Option<&'static Encoding> {
     let encoding = Encoding::for_label(label.as_bytes())?;
     // A page that could be read up to here is not in it (the HTML standard).
     Some(if encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE { encoding_rs::UTF_8 } else { encoding })
