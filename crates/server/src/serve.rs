@@ -136,12 +136,15 @@ impl Taken {
     async fn until<T>(listener: &TcpListener, tls: Option<&Tls>, router: &Router, told: impl Future<Output = T>) -> (Self, T) {
         let mut taken = Self { graceful: GracefulShutdown::new(), ending: CancellationToken::new(), tasks: JoinSet::new() };
         let mut told = std::pin::pin!(told);
+        // Whoever ends meanwhile does not end its pause where no connection can be taken.
+        let mut accepting = std::pin::pin!(accept(listener));
         loop {
             let (stream, from) = tokio::select! {
-                accepted = accept(listener) => accepted,
+                accepted = &mut accepting => accepted,
                 Some(_ended) = taken.tasks.join_next() => continue,
                 told = &mut told => return (taken, told),
             };
+            accepting.set(accept(listener));
             let (router, watcher) = (router.clone(), taken.graceful.watcher());
             let (door, ends) = (Connection::new(from, stream.local_addr().ok()), EndsWithSending::default());
             let socket = Socket::new(stream, ends.clone());
