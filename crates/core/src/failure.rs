@@ -140,6 +140,9 @@ impl ProviderFailureKind {
 }
 
 impl ProviderFailure {
+    /// The code of a model that was not asked since nobody knows its price while a budget is in money.
+    pub const UNPRICED: &str = "price_unknown";
+
     /// A failure of this kind with nothing else known.
     pub fn new(kind: ProviderFailureKind, message: impl Into<String>) -> Self {
         Self {
@@ -162,6 +165,16 @@ impl ProviderFailure {
             self.said = Some(Box::new(ProviderSaid { raw: ProviderSaid::of(sent).raw, ..said }));
         }
         self
+    }
+
+    /// Whether the next model of a chain is asked in the place of the one that failed so.
+    pub fn passes_on(&self) -> bool {
+        (self.kind.is_outage() || self.is_unpriced()) && !self.after_content
+    }
+
+    /// Whether the model was not asked since nobody knows its price.
+    pub fn is_unpriced(&self) -> bool {
+        self.kind == ProviderFailureKind::Unavailable && self.code.as_deref() == Some(Self::UNPRICED)
     }
 
     /// Whether the same request may succeed later.

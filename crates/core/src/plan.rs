@@ -182,7 +182,7 @@ fn with_summary(status: TurnStatus, journal: &Journal, draft: &Draft) -> TurnSta
             TurnStatus::Stopped { reason: StopReason::Loop, summary }
         }
         (TurnStatus::Stopped { reason: reason @ StopReason::Budget(stop), summary: None }, _) => {
-            TurnStatus::Stopped { reason, summary: Some(budgets::summary(&stop, stored())) }
+            TurnStatus::Stopped { reason, summary: Some(budgets::summary(&stop, &draft.turn, stored())) }
         }
         (status, _) => status,
     }
@@ -197,6 +197,8 @@ fn is_overtaken(turn: &Turn, entry: &Entry) -> bool {
         // What it came to is known by now.
         Entry::TaskAccepted(accepted) => turn.is_heard_of(accepted.call),
         Entry::Sampled(sampled) => !turn.samplings().any(|(id, _)| id == sampled.question),
+        // Another message chose another model, whose chain is at its beginning.
+        Entry::Control(Control::Failed(failure)) => failure.is_unpriced() && !turn.has_fallen_short_of_the_last(),
         Entry::Control(Control::Reserved(reserved)) => !turn.asks_for(reserved.purpose),
         // Another question to a model was not allowed, and none is to be asked any more.
         Entry::Control(Control::Ended { status: TurnStatus::Stopped { reason: StopReason::Budget(_), .. }, .. }) => {

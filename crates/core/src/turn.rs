@@ -172,6 +172,11 @@ impl Turn {
         std::iter::once(&self.settings.model).chain(&self.settings.fallback).take(self.fallen)
     }
 
+    /// Whether a model of the chain is asked in the place of one that failed, and there is another after it.
+    pub fn has_fallen_short_of_the_last(&self) -> bool {
+        self.fallen > 0 && !self.next_models().is_empty()
+    }
+
     /// Who drives it, or did last.
     pub fn claim(&self) -> Option<&Claim> {
         self.claim.as_ref()

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{BudgetKind, BudgetStop, BudgetUnit, NANO_USD, period};
-use crate::Entry;
+use crate::{Entry, ModelRef, Turn};
 use crate::tried::{Story, Tried, short};
 
 /// How many calls a summary names.
@@ -28,6 +28,15 @@ pub fn dollars(nano_usd: u64) -> String {
 impl BudgetStop {
     /// In one or two sentences.
     pub fn told(&self) -> String {
+        self.told_of("the model")
+    }
+
+    /// The same of a model by its name.
+    pub fn told_of_model(&self, model: &ModelRef) -> String {
+        self.told_of(&format!("the model `{model}`"))
+    }
+
+    fn told_of(&self, model: &str) -> String {
         let what = match self.budget {
             BudgetKind::Turn => "this turn's budget",
             BudgetKind::Conversation => "this conversation's budget",
@@ -43,7 +52,7 @@ impl BudgetStop {
         let limit = of(self.limit);
         let Some(needed) = self.needed else {
             return format!(
-                "{what} (`budgets.{name}`) is {limit}, and the price of the model is not known, so that nobody can \
+                "{what} (`budgets.{name}`) is {limit}, and the price of {model} is not known, so that nobody can \
                  say what it would spend of it: give its price in the configuration (0 where it costs nothing), or a limit in tokens"
             );
         };
@@ -74,9 +83,13 @@ fn moment(at_ms: u64) -> String {
 }
 
 /// Why a turn was stopped, and what was done in it, for people. `entries` are the turn's.
-pub(crate) fn summary<'a>(stop: &BudgetStop, entries: impl Iterator<Item = &'a Entry>) -> String {
+pub(crate) fn summary<'a>(stop: &BudgetStop, turn: &Turn, entries: impl Iterator<Item = &'a Entry>) -> String {
     let story = Story::of(entries);
-    let mut text = format!("Stopped: {}.", stop.told());
+    let mut text = format!("Stopped: {}.", stop.told_of_model(turn.model()));
+    let failed: Vec<String> = turn.failed_models().map(|model| format!("`{model}`")).collect();
+    if !failed.is_empty() {
+        let _ = write!(text, "\nIt was to be asked in the place of {}, of which no answer came.", failed.join(", "));
+    }
     let calls: Vec<&Tried<'_>> = story.rounds.iter().flatten().collect();
     if calls.is_empty() && story.said.is_empty() {
         text.push_str("\nNothing was done. What you wrote is kept; a retry answers it once the budget allows.");

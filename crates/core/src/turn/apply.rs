@@ -134,13 +134,12 @@ impl Turn {
         self.fallen = 0;
     }
 
-    /// A model call failed before it said anything. An outage moves on along the chain and a conversation that is too long is
-    /// compacted; after anything else the turn is over. Where an answer came after a summary, the summary was short enough
+    /// A model call failed before it said anything. An outage, and a model without a price, move on along the chain, and a
+    /// conversation that is too long is compacted; after anything else the turn is over. Where an answer came after a summary, the summary was short enough
     /// and what came since can be compacted in its turn; where none did, another would be of no more use. So there are no
     /// more summaries than answers, and those are limited.
     fn fail(&mut self, failure: &ProviderFailure) {
-        let is_outage = failure.kind.is_outage() && !failure.after_content;
-        if is_outage && self.fallen < self.settings.fallback.len() {
+        if failure.passes_on() && self.fallen < self.settings.fallback.len() {
             self.fallen = self.fallen.saturating_add(1);
         } else if failure.kind == ProviderFailureKind::ContextLength && !self.just_compacted {
             self.overflow = Some(failure.clone());

@@ -7,8 +7,8 @@ use std::task::Poll;
 
 use turnwright_core::budgets::{Books, Estimate, Purpose, reserve};
 use turnwright_core::{
-    BudgetStop, Control, Entry, Journal, ProviderFailure, ProviderFailureKind, Reserved, Sampled, SamplingOutcome, Seq,
-    StopReason, TurnId, TurnSettings, TurnStatus, Usage, compaction, prompt,
+    BudgetStop, Control, Entry, Journal, ModelRef, ProviderFailure, ProviderFailureKind, Reserved, Sampled, SamplingOutcome, Seq,
+    StopReason, Turn, TurnId, TurnSettings, TurnStatus, Usage, compaction, prompt,
 };
 
 use super::Driver;
@@ -109,12 +109,15 @@ impl Reserving {
         }
         let journal = live.lock().journal.clone();
         let Some((turn, estimate)) = estimate(inner, live, &journal, purpose) else { return };
+        let is_passed_over = !matches!(purpose, Purpose::Sampling(_))
+            && journal.open_turn().is_some_and(Turn::has_fallen_short_of_the_last);
         let (inner, owner) = (inner.clone(), live.owner.clone());
         let make = async move {
             let standing = inner.standing(&owner, Some(journal.books()), Some(purpose)).await?;
             Ok(match reserve(&standing, &estimate) {
                 Ok(reserved) => vec![Entry::Control(Control::Reserved(reserved))],
-                Err(stop) => vec![refused(turn, purpose, stop)],
+                Err(stop) if stop.needed.is_none() && is_passed_over => vec![unpriced(&estimate.model, stop)],
+                Err(stop) => vec![refused(turn, &estimate, stop)],
             })
         };
         self.0.push((purpose, Box::pin(make)));
@@ -135,15 +138,22 @@ impl Reserving {
     }
 }
 
+/// A model without a price that would be asked in the place of one that failed, where another can be.
+fn unpriced(model: &ModelRef, stop: BudgetStop) -> Entry {
+    let text = format!("`{model}` is not asked: its price is not known, and `budgets.{}` is in money", stop.budget.as_str());
+    let code = Some(ProviderFailure::UNPRICED.to_owned());
+    Entry::Control(Control::Failed(ProviderFailure { code, ..ProviderFailure::new(ProviderFailureKind::Unavailable, text) }))
+}
+
 /// What the turn does in the place of a call that is not within its budgets.
-fn refused(turn: TurnId, purpose: Purpose, stop: BudgetStop) -> Entry {
-    match purpose {
+fn refused(turn: TurnId, estimate: &Estimate, stop: BudgetStop) -> Entry {
+    match estimate.purpose {
         Purpose::Answer | Purpose::Summary => {
             let status = TurnStatus::stopped(StopReason::Budget(stop));
             Entry::Control(Control::Ended { turn, status })
         }
         Purpose::Sampling(question) => {
-            let failure = ProviderFailure::new(ProviderFailureKind::Limit, format!("the model was not asked: {}", stop.told()));
+            let failure = ProviderFailure::new(ProviderFailureKind::Limit, format!("the model was not asked: {}", stop.told_of_model(&estimate.model)));
             let outcome = SamplingOutcome::Failed { failure, usage: Usage::default() };
             Entry::Sampled(Sampled { question, outcome })
         }

@@ -18,7 +18,7 @@ use turnwright_core::{
 };
 use turnwright_engine::{
     Balance, Budgets, Engine, EngineError, EngineParts, ModelInfo, ModelStream, NewConversation, NewMessage, Provider,
-    SettingsOverlay, Store, ToolOutput, ToolReply, TurnState,
+    Providers, SettingsOverlay, Store, ToolOutput, ToolReply, TurnState,
 };
 use turnwright_testkit::{
     Answer, Fuse, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
@@ -262,8 +262,70 @@ async fn money_is_counted_by_the_prices_of_the_model_and_a_model_without_one_is_
     let unpriced = bank(&metered(greedy(), None), usd(NANO_USD));
     let (stop, summary) = stop_of(&unpriced.say("c1", "go on").await);
     assert_eq!((stop.needed, stop.spent), (None, 0));
-    assert!(summary.contains("the price of the model is not known"), "{summary}");
+    assert!(summary.contains("the price of the model `test/scripted` is not known"), "{summary}");
     assert!(unpriced.metered.script.asked().is_empty());
+}
+
+/// A model that is down, and two in its place of which the first has no price.
+#[derive(Debug)]
+struct Chain {
+    down: Arc<Metered>,
+    unpriced: Arc<Metered>,
+    priced: Arc<Metered>,
+    fallback: Vec<ModelRef>,
+}
+
+impl Providers for Chain {
+    fn get(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderFailure> {
+        Ok(match name {
+            "down" => self.down.clone(),
+            "unpriced" => self.unpriced.clone(),
+            _ => self.priced.clone(),
+        })
+    }
+
+    fn fallback(&self, _model: &ModelRef) -> Vec<ModelRef> {
+        self.fallback.clone()
+    }
+
+    fn names(&self) -> Vec<String> {
+        ["down", "unpriced", "priced"].map(str::to_owned).to_vec()
+    }
+}
+
+#[tokio::test]
+async fn a_model_without_a_price_is_passed_over_where_another_of_the_chain_can_be_asked() {
+    let down = || ScriptedProvider::by(|_| Answer::of([]).failing(ProviderFailure::new(ProviderFailureKind::Server, "no")));
+    let budgets = limits([(BudgetKind::Turn, Most { tokens: None, nano_usd: Some(NANO_USD) })]);
+    let told = |fallback: &[&str]| {
+        let fallback = fallback.iter().map(|name| ModelRef::new(*name, "m")).collect();
+        let unpriced = metered(ScriptedProvider::by(|_| says("never")), None);
+        let priced = metered(ScriptedProvider::by(|_| says("here")), Some(PRICES));
+        let chain = Chain { down: metered(down(), Some(PRICES)), unpriced: unpriced.clone(), priced, fallback };
+        let engine = Engine::new(EngineParts {
+            providers: Arc::new(chain),
+            sources: Vec::new(),
+            store: Arc::new(MemoryStore::default()),
+            clock: Arc::new(ManualClock::at(NOW_MS)),
+            policy: Policy::new(Vec::new()).unwrap(),
+            defaults: TurnSettings::new(ModelRef::new("down", "m")),
+        });
+        engine.keep_budgets(budgets.clone());
+        async move {
+            let state = say(&engine, "c1", "go on").await;
+            let journal = engine.journal(&id()).await.unwrap();
+            assert!(unpriced.script.asked().is_empty());
+            (state, kinds(&journal))
+        }
+    };
+    let (state, stored) = told(&["unpriced", "priced"]).await;
+    assert_eq!((&state, stored.iter().filter(|kind| **kind == "failed").count()), (&completed(), 2), "{stored:?}");
+    // The last of a chain is not passed over, and whoever reads it learns which model is meant.
+    let (state, _) = told(&["unpriced"]).await;
+    let (stop, summary) = stop_of(&state);
+    assert_eq!(stop.needed, None);
+    assert!(summary.contains("the price of the model `unpriced/m` is not known"), "{summary}");
+    assert!(summary.contains("in the place of `down/m`, of which no answer came"), "{summary}");
 }
 
 #[tokio::test]
