@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{BudgetKind, BudgetStop, BudgetUnit, NANO_USD, period};
-use crate::{Entry, ModelRef, Turn};
 use crate::tried::{Story, Tried, short};
+use crate::{Entry, ModelRef, Turn};
 
 /// How many calls a summary names.
 const MAX_CALLS: usize = 12;

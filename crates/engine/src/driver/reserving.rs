@@ -7,8 +7,8 @@ use std::task::Poll;
 
 use turnwright_core::budgets::{Books, Estimate, Purpose, reserve};
 use turnwright_core::{
-    BudgetStop, Control, Entry, Journal, ModelRef, ProviderFailure, ProviderFailureKind, Reserved, Sampled, SamplingOutcome, Seq,
-    StopReason, Turn, TurnId, TurnSettings, TurnStatus, Usage, compaction, prompt,
+    BudgetStop, Control, Entry, Journal, ModelRef, ProviderFailure, ProviderFailureKind, Reserved, Sampled, SamplingOutcome,
+    Seq, StopReason, Turn, TurnId, TurnSettings, TurnStatus, Usage, compaction, prompt,
 };
 
 use super::Driver;
@@ -109,8 +109,8 @@ impl Reserving {
         }
         let journal = live.lock().journal.clone();
         let Some((turn, estimate)) = estimate(inner, live, &journal, purpose) else { return };
-        let is_passed_over = !matches!(purpose, Purpose::Sampling(_))
-            && journal.open_turn().is_some_and(Turn::has_fallen_short_of_the_last);
+        let is_passed_over =
+            !matches!(purpose, Purpose::Sampling(_)) && journal.open_turn().is_some_and(Turn::has_fallen_short_of_the_last);
         let (inner, owner) = (inner.clone(), live.owner.clone());
         let make = async move {
             let standing = inner.standing(&owner, Some(journal.books()), Some(purpose)).await?;
@@ -153,7 +153,10 @@ fn refused(turn: TurnId, estimate: &Estimate, stop: BudgetStop) -> Entry {
             Entry::Control(Control::Ended { turn, status })
         }
         Purpose::Sampling(question) => {
-            let failure = ProviderFailure::new(ProviderFailureKind::Limit, format!("the model was not asked: {}", stop.told_of_model(&estimate.model)));
+            let failure = ProviderFailure::new(
+                ProviderFailureKind::Limit,
+                format!("the model was not asked: {}", stop.told_of_model(&estimate.model)),
+            );
             let outcome = SamplingOutcome::Failed { failure, usage: Usage::default() };
             Entry::Sampled(Sampled { question, outcome })
         }
