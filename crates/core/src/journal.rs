@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::budgets::Books;
 use crate::compaction::Compaction;
-use crate::{CallId, Control, Entry, MessageId, Seq, StoredEntry, ToolDefinition, ToolResult, Turn, TurnId};
+use crate::{AssistantMessage, CallId, Control, Entry, MessageId, Seq, StoredEntry, ToolDefinition, ToolResult, Turn, TurnId};
 
 /// An entry that cannot stand where it does. The conversation is read-only from there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -200,6 +200,15 @@ impl Journal {
         let next = self.turns.get(self.turns.partition_point(|known| *known <= turn));
         let end = next.and_then(|next| index(next.0)).unwrap_or(self.entries.len());
         self.entries.get(index(turn.0).unwrap_or(usize::MAX)..end).unwrap_or_default().iter()
+    }
+
+    /// The newest message of the model in a turn: its answer, once the turn is completed.
+    pub fn answer(&self, turn: TurnId) -> Option<&AssistantMessage> {
+        let messages = self.turn_entries(turn).filter_map(|stored| match &*stored.entry {
+            Entry::Assistant(message) => Some(message),
+            _ => None,
+        });
+        messages.last()
     }
 
     /// Shows the entries after `after`, oldest first, each with the newest turn as it stood once the entry was taken. Folds

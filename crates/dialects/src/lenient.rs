@@ -151,8 +151,27 @@ pub(crate) struct Cost(pub(crate) Option<f64>);
 impl<'de> Deserialize<'de> for Cost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
-        Ok(Self(value.as_f64().or_else(|| value.get("total_cost").and_then(serde_json::Value::as_f64))))
+        let dollars = value.as_f64().or_else(|| value.get("total_cost").and_then(serde_json::Value::as_f64));
+        Ok(Self(dollars.filter(|dollars| *dollars >= 0.0)))
     }
+}
+
+impl Cost {
+    /// With what the vendor behind a gateway charges besides, where the key is the vendor's own (OpenRouter's `is_byok`): the cost is the
+    /// gateway's fee alone then.
+    pub(crate) fn with_own_key(self, is_own_key: bool, details: &CostDetails) -> Option<f64> {
+        match details.upstream_inference_cost.0.filter(|_| is_own_key) {
+            Some(upstream) => Some(self.0.unwrap_or_default() + upstream),
+            None => self.0,
+        }
+    }
+}
+
+/// Of what a cost is made up, as OpenRouter says it.
+#[derive(Debug, Default, Clone, Copy, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct CostDetails {
+    upstream_inference_cost: Cost,
 }
 
 /// A call's arguments: a text, or an object that should have been one.

@@ -22,8 +22,24 @@ pub trait Embedder: Send + Sync + Debug {
     /// A vector for each text, in their order, all of one length.
     ///
     /// # Errors
-    /// Why there are none, in words for people.
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String>;
+    /// Why there are none.
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, NotEmbedded>;
+}
+
+/// Why a model gave no vectors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotEmbedded {
+    /// In words for people.
+    pub why: String,
+    /// Whether it is these texts that it does not take, as one that is too long: others may be taken.
+    pub is_of_the_texts: bool,
+}
+
+impl From<String> for NotEmbedded {
+    /// Whatever the texts are.
+    fn from(why: String) -> Self {
+        Self { why, is_of_the_texts: false }
+    }
 }
 
 /// A document as the index knows it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwright_engine::knowledge::{Embedder, KnowledgeIndex};
-use turnwright_engine::{Documents, SystemClock, ToolSource};
+use turnwright_engine::{Documents, KnownSecrets, SystemClock, ToolSource};
 use turnwright_providers::HttpEmbedder;
 use turnwright_tools::knowledge::split::Sizes;
 use turnwright_tools::{
@@ -43,7 +43,7 @@ impl Gathering {
     ) -> Result<Self, HostError> {
         let mut problems = Vec::new();
         let memory = loaded.config.memory.enabled.then(|| Memory::new(documents));
-        let knowledge = knowledge(loaded, index, holder, &mut problems)?;
+        let knowledge = knowledge(loaded, (index, environment.secrets()), holder, &mut problems)?;
         let gatherer = Gatherer {
             instructions: instructions(loaded, environment)?,
             memory: memory.clone(),
@@ -81,7 +81,7 @@ fn instructions(loaded: &Loaded, environment: &Environment) -> Result<Option<Ins
 
 fn knowledge(
     loaded: &Loaded,
-    index: Arc<dyn KnowledgeIndex>,
+    (index, secrets): (Arc<dyn KnowledgeIndex>, &KnownSecrets),
     holder: &str,
     problems: &mut Vec<String>,
 ) -> Result<Option<Knowledge>, HostError> {
@@ -109,7 +109,7 @@ fn knowledge(
     }
     let max_pieces = usize::try_from(config.max_pieces).unwrap_or(usize::MAX);
     let sizes = Sizes::of_tokens(config.piece_tokens, config.overlap_tokens);
-    let config = KnowledgeConfig { folders, sizes, budget_tokens: config.budget_tokens, max_pieces };
+    let config = KnowledgeConfig { folders, sizes, budget_tokens: config.budget_tokens, max_pieces, secrets: secrets.clone() };
     Ok(Some(Knowledge::open(config, index, embedder(loaded, problems), Arc::new(SystemClock), holder.to_owned())?))
 }
 

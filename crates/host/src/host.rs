@@ -22,7 +22,7 @@ use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
 use crate::context::Gathering;
 use crate::lineage::{OwnProcess, is_started_by_a_tool};
 use crate::notify::Notifier;
-use crate::providers::{ModelProviders, PRACTICE, ProviderSet, Unadded, read_added};
+use crate::providers::{ModelProviders, OwnProvider, PRACTICE, ProviderSet, Unadded, read_added};
 use crate::secrets::Secrets;
 use crate::servers::{McpServers, ServerSet};
 use crate::sources::{self, Kept, Sources};
@@ -83,6 +83,7 @@ pub struct HostBuilder {
     loaded: Loaded,
     environment: Environment,
     own: Vec<Arc<dyn ToolSource>>,
+    own_providers: Vec<OwnProvider>,
     needs: Needs,
     telemetry: Telemetry,
     clock: Arc<dyn Clock>,
@@ -95,6 +96,14 @@ impl HostBuilder {
     #[must_use]
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.own.push(source);
+        self
+    }
+
+    /// Adds a model provider under a name without `/`, which wins over a configured one. Where no model is configured, the first that
+    /// the first of these offers is the default.
+    #[must_use]
+    pub fn provider(mut self, name: impl Into<String>, provider: Arc<dyn Provider>) -> Self {
+        self.own_providers.push((name.into(), provider));
         self
     }
 
@@ -145,7 +154,7 @@ impl HostBuilder {
     /// # Errors
     /// [`HostError`], in words for people. Nothing is left behind.
     pub async fn start(self) -> Result<Host, HostError> {
-        let Self { loaded, environment, own, needs, telemetry, clock, shows_apps, practises } = self;
+        let Self { loaded, environment, own, own_providers, needs, telemetry, clock, shows_apps, practises } = self;
         let first_root = loaded.config.tools.filesystem.roots.first().and_then(|root| root.to_str());
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
         let place = Place::of(&loaded)?;
@@ -162,7 +171,7 @@ impl HostBuilder {
         let secrets = Secrets::of(&loaded, &environment, &store).await?;
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
         let Answering { providers, default_model, unadded, mut problems } =
-            answering(&loaded, &environment, (&*store, &*secrets.providers), (needs, practises)).await?;
+            answering((&loaded, &environment), own_providers, (&*store, &*secrets.providers), (needs, practises)).await?;
         let gathering = Gathering::new(&loaded, &environment, store.clone(), store.clone(), &store.driver().0)?;
         let (artifacts, rates) = (store.clone(), store.clone());
         let kept = Kept { ledger: ledger.clone(), board: own_board, artifacts, rates, tokens: secrets.servers };
@@ -254,6 +263,7 @@ impl Host {
             loaded,
             environment,
             own: Vec::new(),
+            own_providers: Vec::new(),
             needs: Needs::Everything,
             telemetry,
             clock: Arc::new(SystemClock),
@@ -420,8 +430,8 @@ struct Answering {
 }
 
 async fn answering(
-    loaded: &Loaded,
-    environment: &Environment,
+    (loaded, environment): (&Loaded, &Environment),
+    own: Vec<OwnProvider>,
     (store, keys): (&dyn Storage, &dyn TokenStore),
     (needs, practises): (Needs, bool),
 ) -> Result<Answering, HostError> {
@@ -433,7 +443,7 @@ async fn answering(
     });
     let found = loaded.endpoints.iter().cloned().chain(locals);
     let added = added.into_iter().map(|added| added.endpoint).collect();
-    let providers = Arc::new(ProviderSet::new(found, added, &loaded.network));
+    let providers = Arc::new(ProviderSet::new(own, found, added, &loaded.network));
     let otherwise = default_model(loaded, &providers, needs, &mut problems).await;
     let is_configured = loaded.names_a_model();
     let default_model = newest.filter(|_| !is_configured).unwrap_or_else(|| otherwise.clone());
@@ -442,12 +452,17 @@ async fn answering(
     Ok(Answering { providers, default_model, unadded, problems })
 }
 
-/// The default model: the configuration's, else one found, else practice (docs/configuration.md).
+/// The default model: the configuration's, else one of the program's own, else one found, else practice (docs/configuration.md).
 async fn default_model(loaded: &Loaded, providers: &ProviderSet, needs: Needs, problems: &mut Vec<String>) -> ModelRef {
     let practice = || ModelRef::new(PRACTICE, PRACTICE);
-    match loaded.default_model(|dialect| turnwright_providers::dialect_named(dialect.as_str()).is_some()) {
+    let own = providers.first_own().filter(|_| !loaded.names_a_model());
+    let is_asked = own.is_some() || needs == Needs::Everything;
+    let known = own
+        .map(|name| DefaultModel::FirstOf(name.to_owned()))
+        .or_else(|| loaded.default_model(|dialect| turnwright_providers::dialect_named(dialect.as_str()).is_some()));
+    match known {
         Some(DefaultModel::Model(model)) => model,
-        Some(DefaultModel::FirstOf(name)) if needs == Needs::Everything => match first_model(providers, &name).await {
+        Some(DefaultModel::FirstOf(name)) if is_asked => match first_model(providers, &name).await {
             Ok(model) => ModelRef::new(name, model),
             Err(reason) => {
                 problems.push(format!("provider `{name}` was asked for its models and did not say: {reason}"));
@@ -459,7 +474,7 @@ async fn default_model(loaded: &Loaded, providers: &ProviderSet, needs: Needs, p
             let entries = providers.entries();
             let local: Vec<&str> = entries
                 .iter()
-                .filter(|(_, entry)| entry.endpoint.as_ref().is_some_and(|found| found.origin == config::EndpointOrigin::Local))
+                .filter(|(_, entry)| entry.endpoint().is_some_and(|found| found.origin == config::EndpointOrigin::Local))
                 .map(|(name, _)| name.as_str())
                 .collect();
             let answers = futures_util::future::join_all(local.iter().map(|name| first_model(providers, name))).await;

@@ -17,7 +17,7 @@ use turnwright_mcp::{McpError, SignedOut};
 use turnwright_providers::{Probe, SchemaReading, reach};
 
 use crate::config::Server;
-use crate::providers::{endpoint_config, origin};
+use crate::providers::endpoint_config;
 use crate::servers::{Entry, McpStatus, status};
 use crate::{Host, Oidc};
 
@@ -108,14 +108,14 @@ impl Host {
                     Err(_) => Err(late(&name)),
                 },
             };
-            let endpoint = entry.endpoint.as_ref();
+            let endpoint = entry.endpoint();
             let is_absent =
                 models.is_err() && endpoint.is_some_and(|known| known.origin == crate::config::EndpointOrigin::Local);
             (!is_absent).then(|| ProviderModels {
                 provider: name.clone(),
-                dialect: endpoint.map_or_else(|| "practice".to_owned(), |known| known.dialect.to_string()),
+                dialect: entry.dialect(),
                 base_url: endpoint.map(|known| known.base_url.clone()),
-                origin: origin(endpoint),
+                origin: entry.origin(),
                 models,
             })
         });
@@ -127,7 +127,7 @@ impl Host {
     pub async fn check_model(&self, model: &ModelRef) -> ModelCheck {
         let outcome = self.findings(model).await;
         let entry = self.providers.entries().into_iter().find(|(name, _)| *name == model.provider());
-        let endpoint = entry.and_then(|(_, entry)| endpoint_config(entry.endpoint.as_ref()?, &self.loaded.network).ok());
+        let endpoint = entry.and_then(|(_, entry)| endpoint_config(entry.endpoint()?, &self.loaded.network).ok());
         let probe = match endpoint {
             Some(config) => Some(turnwright_providers::probe(&config, model.model(), Arc::new(SystemClock)).await),
             None => None,
@@ -268,7 +268,7 @@ impl Host {
     /// Why nobody answers at the endpoints whose models the configuration names, by their names: these are asked nothing before a turn.
     async fn unreached(&self) -> HashMap<String, ProviderFailure> {
         let named = self.providers.entries().into_iter().filter_map(|(name, entry)| {
-            let config = endpoint_config(entry.endpoint.as_ref()?, &self.loaded.network).ok()?;
+            let config = endpoint_config(entry.endpoint()?, &self.loaded.network).ok()?;
             (!config.models.is_empty()).then_some((name, config))
         });
         let asked = named.map(|(name, config)| async move {

@@ -1,4 +1,5 @@
-//! The providers of an installation: configured, added by people, found in the environment, on this machine, and practice.
+//! The providers of an installation: the program's own, configured, added by people, found in the environment, on this machine, and
+//! practice.
 
 mod added;
 
@@ -22,25 +23,44 @@ pub(crate) const PRACTICE: &str = "practice";
 /// The providers by name; each is made when it is asked for first.
 #[derive(Debug)]
 pub(crate) struct ProviderSet {
+    /// Those of the program that has the host in it.
+    own: Vec<OwnProvider>,
     /// Those that nobody added.
     found: Vec<Endpoint>,
     network: Network,
     entries: RwLock<IndexMap<String, Arc<Entry>>>,
 }
 
+/// A provider of the program that has the host in it, by its name.
+pub(crate) type OwnProvider = (String, Arc<dyn Provider>);
+
+/// What a name stands for.
+#[derive(Debug)]
+enum Behind {
+    /// A provider of the program that has the host in it.
+    Own(Arc<dyn Provider>),
+    Endpoint(Endpoint),
+    Practice,
+}
+
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) endpoint: Option<Endpoint>,
+    behind: Behind,
     /// How it is reached.
     network: Network,
     made: OnceLock<Result<Arc<dyn Provider>, ProviderFailure>>,
 }
 
 impl ProviderSet {
-    /// These endpoints, in this order, with those that were added behind the configured ones, and practice at the end. The first
-    /// of a name counts.
-    pub(crate) fn new(found: impl IntoIterator<Item = Endpoint>, added: Vec<Endpoint>, network: &Network) -> Self {
-        let set = Self { found: found.into_iter().collect(), network: network.clone(), entries: RwLock::default() };
+    /// The program's own, these endpoints, in this order, with those that were added behind the configured ones, and practice at the
+    /// end. The first of a name counts.
+    pub(crate) fn new(
+        own: Vec<OwnProvider>,
+        found: impl IntoIterator<Item = Endpoint>,
+        added: Vec<Endpoint>,
+        network: &Network,
+    ) -> Self {
+        let set = Self { own, found: found.into_iter().collect(), network: network.clone(), entries: RwLock::default() };
         set.add(added);
         set
     }
@@ -49,16 +69,24 @@ impl ProviderSet {
     pub(crate) fn add(&self, added: Vec<Endpoint>) {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *entries);
+        for (name, provider) in &self.own {
+            entries.entry(name.clone()).or_insert_with(|| self.entry(Behind::Own(Arc::clone(provider))));
+        }
         for endpoint in arranged(&self.found, added) {
-            let same = before.get(&endpoint.name).filter(|entry| entry.endpoint.as_ref() == Some(&endpoint));
-            let entry = same.cloned().unwrap_or_else(|| self.entry(Some(endpoint.clone())));
+            let same = before.get(&endpoint.name).filter(|entry| entry.endpoint() == Some(&endpoint));
+            let entry = same.cloned().unwrap_or_else(|| self.entry(Behind::Endpoint(endpoint.clone())));
             entries.entry(endpoint.name).or_insert(entry);
         }
-        entries.entry(PRACTICE.to_owned()).or_insert_with(|| self.entry(None));
+        entries.entry(PRACTICE.to_owned()).or_insert_with(|| self.entry(Behind::Practice));
     }
 
-    fn entry(&self, endpoint: Option<Endpoint>) -> Arc<Entry> {
-        Arc::new(Entry { endpoint, network: self.network.clone(), made: OnceLock::new() })
+    fn entry(&self, behind: Behind) -> Arc<Entry> {
+        Arc::new(Entry { behind, network: self.network.clone(), made: OnceLock::new() })
+    }
+
+    /// The name of the program's own provider that was named first.
+    pub(crate) fn first_own(&self) -> Option<&str> {
+        self.own.first().map(|(name, _)| name.as_str())
     }
 
     /// All of them, as they are at this moment.
@@ -80,11 +108,52 @@ fn arranged(found: &[Endpoint], added: Vec<Endpoint>) -> Vec<Endpoint> {
 }
 
 impl Entry {
+    /// The endpoint, where it is one.
+    pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
+        match &self.behind {
+            Behind::Endpoint(endpoint) => Some(endpoint),
+            Behind::Own(_) | Behind::Practice => None,
+        }
+    }
+
+    /// The wire format, without making it.
+    pub(crate) fn dialect(&self) -> String {
+        match &self.behind {
+            Behind::Own(provider) => provider.dialect().to_owned(),
+            Behind::Endpoint(endpoint) => endpoint.dialect.to_string(),
+            Behind::Practice => PRACTICE.to_owned(),
+        }
+    }
+
+    /// Whether nobody who is at a door can put another in its place: it is the configuration's or the program's.
+    pub(crate) fn is_given(&self) -> bool {
+        match &self.behind {
+            Behind::Own(_) => true,
+            Behind::Endpoint(endpoint) => endpoint.origin == EndpointOrigin::Configured,
+            Behind::Practice => false,
+        }
+    }
+
+    /// Where it comes from, for people.
+    pub(crate) fn origin(&self) -> String {
+        match &self.behind {
+            Behind::Own(_) => "program".to_owned(),
+            Behind::Practice => "built in".to_owned(),
+            Behind::Endpoint(endpoint) => match &endpoint.origin {
+                EndpointOrigin::Configured => "configuration".to_owned(),
+                EndpointOrigin::Added => "added".to_owned(),
+                EndpointOrigin::Variable(name) => name.clone(),
+                EndpointOrigin::Local => "local server".to_owned(),
+            },
+        }
+    }
+
     pub(crate) fn provider(&self) -> Result<Arc<dyn Provider>, ProviderFailure> {
         self.made
-            .get_or_init(|| match &self.endpoint {
-                None => Ok(Arc::new(Practice) as Arc<dyn Provider>),
-                Some(endpoint) => made(endpoint, &self.network),
+            .get_or_init(|| match &self.behind {
+                Behind::Own(provider) => Ok(Arc::clone(provider)),
+                Behind::Practice => Ok(Arc::new(Practice) as Arc<dyn Provider>),
+                Behind::Endpoint(endpoint) => made(endpoint, &self.network),
             })
             .clone()
     }
@@ -131,17 +200,6 @@ pub(crate) fn endpoint_config(endpoint: &Endpoint, network: &Network) -> Result<
     Ok(config)
 }
 
-/// Where an endpoint comes from, for people.
-pub(crate) fn origin(endpoint: Option<&Endpoint>) -> String {
-    match endpoint.map(|endpoint| &endpoint.origin) {
-        None => "built in".to_owned(),
-        Some(EndpointOrigin::Configured) => "configuration".to_owned(),
-        Some(EndpointOrigin::Added) => "added".to_owned(),
-        Some(EndpointOrigin::Variable(name)) => name.clone(),
-        Some(EndpointOrigin::Local) => "local server".to_owned(),
-    }
-}
-
 impl Providers for ProviderSet {
     fn get(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderFailure> {
         if name == caller::NAME {
@@ -162,13 +220,13 @@ impl Providers for ProviderSet {
 
     fn listed(&self) -> Vec<ModelRef> {
         let entries = self.entries();
-        let configured = entries.iter().filter_map(|(name, entry)| Some((name, entry.endpoint.as_ref()?)));
+        let configured = entries.iter().filter_map(|(name, entry)| Some((name, entry.endpoint()?)));
         configured.flat_map(|(name, endpoint)| endpoint.models.iter().map(move |model| ModelRef::new(name, model))).collect()
     }
 
     fn fallback(&self, model: &ModelRef) -> Vec<ModelRef> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let endpoint = |name: &str| entries.get(name).and_then(|entry| entry.endpoint.as_ref());
+        let endpoint = |name: &str| entries.get(name).and_then(|entry| entry.endpoint());
         fallback::chain(model, |name| endpoint(name).map_or(&[], |endpoint| &endpoint.fallback))
     }
 

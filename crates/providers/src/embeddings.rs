@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use reqwest::header::HeaderMap;
-use reqwest::{Client, Url};
+use reqwest::{Client, StatusCode, Url};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use turnwright_dialects::embeddings::{MAX_EMBEDDINGS_BYTES, read, request};
-use turnwright_engine::knowledge::Embedder;
+use turnwright_engine::knowledge::{Embedder, NotEmbedded};
 use turnwright_network::reason;
 
 use crate::explain::redact;
@@ -14,6 +14,14 @@ use crate::{EndpointConfig, client};
 
 /// How much of a refusal is repeated, in characters.
 const MOST_SAID: usize = 300;
+
+/// How endpoints say that a text is too long, or that they do not take it for another reason. 500 is llama.cpp's word.
+const REFUSES_TEXTS: [StatusCode; 4] = [
+    StatusCode::BAD_REQUEST,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::UNPROCESSABLE_ENTITY,
+    StatusCode::INTERNAL_SERVER_ERROR,
+];
 
 /// A model of an endpoint that turns texts into vectors. Its client is made when it is first used.
 #[derive(Debug)]
@@ -41,7 +49,7 @@ impl HttpEmbedder {
         self.connection.get_or_try_init(connect).await
     }
 
-    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
+    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, NotEmbedded> {
         let dialect = self.config.dialect.name();
         let asked = request(dialect, &self.model, texts)?;
         let (client, base, headers) = self.connection().await?;
@@ -59,16 +67,17 @@ impl HttpEmbedder {
             .map_err(|error| format!("its answer broke off: {}", reason(&error)))?
         {
             if body.len().saturating_add(part.len()) > MAX_EMBEDDINGS_BYTES {
-                return Err(format!("its answer is longer than {MAX_EMBEDDINGS_BYTES} bytes, the limit"));
+                return Err(format!("its answer is longer than {MAX_EMBEDDINGS_BYTES} bytes, the limit").into());
             }
             body.extend_from_slice(&part);
         }
         if !status.is_success() {
             let said: String = String::from_utf8_lossy(&body).split_whitespace().collect::<Vec<_>>().join(" ");
             let said: String = said.chars().take(MOST_SAID).collect();
-            return Err(format!("it answered {status}: {said}"));
+            let is_of_the_texts = REFUSES_TEXTS.contains(&status);
+            return Err(NotEmbedded { why: format!("it answered {status}: {said}"), is_of_the_texts });
         }
-        read(dialect, &body, texts.len())
+        Ok(read(dialect, &body, texts.len())?)
     }
 }
 
@@ -78,7 +87,11 @@ impl Embedder for HttpEmbedder {
         &self.name
     }
 
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
-        self.ask(texts).await.map_err(|why| redact(&self.config, format!("the embedding model `{}`: {why}", self.name)))
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, NotEmbedded> {
+        let told = |NotEmbedded { why, is_of_the_texts }| {
+            let why = redact(&self.config, format!("the embedding model `{}`: {why}", self.name));
+            NotEmbedded { why, is_of_the_texts }
+        };
+        self.ask(texts).await.map_err(told)
     }
 }

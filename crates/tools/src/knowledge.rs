@@ -17,9 +17,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 use turnwright_core::ConversationId;
 use turnwright_engine::knowledge::{
-    Beside, CollectionSize, Embedder, FoundPiece, IndexedFile, KnowledgeIndex, Piece, collection_beside, version_of,
+    Beside, CollectionSize, Embedder, FoundPiece, IndexedFile, KnowledgeIndex, NotEmbedded, Piece, collection_beside,
+    version_of,
 };
-use turnwright_engine::{Clock, Gathered, StoreError};
+use turnwright_engine::{Clock, Gathered, KnownSecrets, StoreError};
 
 pub use self::folder::Refreshed;
 use self::folder::{Folder, Hand};
@@ -36,6 +37,8 @@ const EMBED_TIME: Duration = Duration::from_secs(4);
 const QUESTION_TIME: Duration = Duration::from_secs(6);
 /// How many texts are embedded at once.
 const EMBEDDED_AT_ONCE: usize = 16;
+/// The least of a piece that an embedding model is asked about, in bytes: one that refuses that refuses everything.
+const LEAST_EMBEDDED: usize = 200;
 /// How long such texts may take where nobody waits for an answer: a model may be slow, or be loaded first.
 const EMBEDDED_IN: Duration = Duration::from_mins(3);
 /// How many pieces each way of finding names.
@@ -75,6 +78,8 @@ pub struct KnowledgeConfig {
     pub budget_tokens: u32,
     /// How many pieces, at most.
     pub max_pieces: usize,
+    /// What no embedding model and nobody who looks something up is shown of them.
+    pub secrets: KnownSecrets,
 }
 
 /// Documents that are looked up. Cheap to clone.
@@ -89,6 +94,7 @@ struct Parts {
     sizes: Sizes,
     budget_tokens: u32,
     max_pieces: usize,
+    secrets: KnownSecrets,
 }
 
 /// What a piece's collection is called.
@@ -136,10 +142,10 @@ impl Knowledge {
         clock: Arc<dyn Clock>,
         holder: String,
     ) -> Result<Self, RootsError> {
-        let KnowledgeConfig { folders, sizes, budget_tokens, max_pieces } = config;
+        let KnowledgeConfig { folders, sizes, budget_tokens, max_pieces, secrets } = config;
         let folders = folders.into_iter().map(|folder| Folder::open(folder, sizes)).collect::<Result<_, _>>()?;
         let hand = Hand { index, clock, holder };
-        Ok(Self(Arc::new(Parts { hand, folders, embedder, sizes, budget_tokens, max_pieces })))
+        Ok(Self(Arc::new(Parts { hand, folders, embedder, sizes, budget_tokens, max_pieces, secrets })))
     }
 
     /// The names of the folders.
@@ -230,13 +236,14 @@ impl Knowledge {
             if lacking.is_empty() || Instant::now() >= deadline || !self.0.hand.claim(collection).await? {
                 return Ok(None);
             }
-            let texts: Vec<String> = lacking.iter().map(|found| worded(&found.piece)).collect();
-            let vectors = match timeout_at(deadline + patience, embedder.embed(&texts)).await {
+            let secrets = self.0.secrets.now();
+            let texts: Vec<String> = lacking.iter().map(|found| secrets.hide(&worded(&found.piece)).into_owned()).collect();
+            let vectors = match timeout_at(deadline + patience, vectors(&**embedder, &texts)).await {
                 Ok(Ok(vectors)) if vectors.len() == lacking.len() => vectors,
                 Ok(Ok(vectors)) => {
                     return Ok(Some(format!("the embedding model gave {} vectors for {} texts", vectors.len(), lacking.len())));
                 }
-                Ok(Err(why)) => return Ok(Some(why)),
+                Ok(Err(failure)) => return Ok(Some(failure.why)),
                 Err(_) => return Ok(Some(format!("the embedding model `{}` took too long", embedder.name()))),
             };
             let vectors = lacking.iter().map(|found| found.id).zip(vectors).collect();
@@ -360,7 +367,8 @@ impl Knowledge {
 
     async fn find(&self, question: &str, looked: Looked) -> Result<Answer, StoreError> {
         let Looked { collections, mut notices, mut without_vectors, .. } = looked;
-        let question: String = question.chars().take(MOST_QUESTION).collect();
+        let secrets = self.0.secrets.now();
+        let question: String = secrets.hide(question).chars().take(MOST_QUESTION).collect();
         let keys: Vec<String> = collections.iter().map(|(key, _)| key.clone()).collect();
         let index = &self.0.hand.index;
         let mut lists = vec![index.by_words(&keys, &question, MOST_FOUND).await?];
@@ -371,7 +379,7 @@ impl Knowledge {
                         lists.push(index.by_vector(&keys, embedder.name(), vector, MOST_FOUND).await?);
                     }
                 }
-                Ok(Err(why)) => without_vectors = Some(why),
+                Ok(Err(failure)) => without_vectors = Some(failure.why),
                 Err(_) => without_vectors = Some(format!("the embedding model `{}` took too long", embedder.name())),
             }
         }
@@ -380,7 +388,13 @@ impl Knowledge {
         let taken = within(index.pieces(&fused).await?, self.0.budget_tokens, self.0.max_pieces);
         let name =
             |piece: &FoundPiece| collections.iter().find(|(key, _)| *key == piece.collection).map(|(_, name)| name.clone());
-        let found = taken.into_iter().filter_map(|piece| Some((name(&piece)?, piece))).collect();
+        let found = taken.into_iter().filter_map(|mut found| {
+            for text in [&mut found.piece.heading, &mut found.piece.text] {
+                *text = secrets.hide(text).into_owned();
+            }
+            Some((name(&found)?, found))
+        });
+        let found = found.collect();
         Ok(Answer { found, notices })
     }
 }
@@ -388,4 +402,83 @@ impl Knowledge {
 /// What of a piece is embedded.
 fn worded(piece: &Piece) -> String {
     if piece.heading.is_empty() { piece.text.clone() } else { format!("{}\n{}", piece.heading, piece.text) }
+}
+
+/// The vectors of these texts. Where the model refuses them together, each for itself; of one that it refuses alone, which is longer than it
+/// takes as a rule, the half, and so on: its beginning says what it is about.
+async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>, NotEmbedded> {
+    match embedder.embed(texts).await {
+        Err(refused) if refused.is_of_the_texts => {}
+        done => return done,
+    }
+    let mut vectors = Vec::with_capacity(texts.len());
+    for text in texts {
+        let mut shown = text.as_str();
+        loop {
+            match embedder.embed(&[shown.to_owned()]).await {
+                Ok(one) => break vectors.extend(one),
+                Err(why) if shown.len() <= LEAST_EMBEDDED || !why.is_of_the_texts => return Err(why),
+                Err(_) => shown = shown.get(..shown.floor_char_boundary(shown.len() / 2)).unwrap_or_default(),
+            }
+        }
+    }
+    Ok(vectors)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+
+    use super::{LEAST_EMBEDDED, vectors};
+    use turnwright_engine::knowledge::{Embedder, NotEmbedded};
+
+    /// Takes texts of so many bytes at most, and says of each how long it was.
+    #[derive(Debug)]
+    struct Narrow {
+        most: usize,
+        asked: Mutex<usize>,
+    }
+
+    #[async_trait]
+    impl Embedder for Narrow {
+        fn name(&self) -> &'static str {
+            "here/e"
+        }
+
+        async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, NotEmbedded> {
+            *self.asked.lock().unwrap() += 1;
+            if texts.iter().any(|text| text.len() > self.most) {
+                return Err(NotEmbedded { why: "too long".to_owned(), is_of_the_texts: self.most > 0 });
+            }
+            Ok(texts.iter().map(|text| vec![f32::from(u16::try_from(text.len()).unwrap())]).collect())
+        }
+    }
+
+    fn narrow(most: usize) -> Narrow {
+        Narrow { most, asked: Mutex::default() }
+    }
+
+    #[tokio::test]
+    async fn a_piece_that_is_longer_than_the_model_takes_is_known_by_its_beginning_and_keeps_no_other_from_its_vector() {
+        let (short, long) = ("a".repeat(300), "ж".repeat(700));
+        let found = vectors(&narrow(512), &[short.clone(), long, short]).await;
+        assert_eq!(found, Ok(vec![vec![300.0], vec![350.0], vec![300.0]]));
+        // All that fit are asked about at once.
+        let model = narrow(512);
+        assert_eq!(vectors(&model, &["b".to_owned(), "cc".to_owned()]).await, Ok(vec![vec![1.0], vec![2.0]]));
+        assert_eq!(*model.asked.lock().unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_model_that_refuses_everything_is_not_asked_about_every_piece() {
+        let texts = vec!["a".repeat(LEAST_EMBEDDED); 16];
+        // It takes nothing, whatever that is; or nothing of this length.
+        for (most, times) in [(0, 1), (1, 2)] {
+            let model = narrow(most);
+            assert_eq!(vectors(&model, &texts).await.unwrap_err().why, "too long");
+            assert_eq!(*model.asked.lock().unwrap(), times);
+        }
+    }
 }

@@ -212,6 +212,26 @@ fn with_an_embedding_model_what_means_the_same_is_found_and_without_it_words_are
 }
 
 #[test]
+fn a_secret_in_a_document_is_shown_to_no_embedding_model_and_in_no_search() {
+    let models = endpoint(true);
+    let embeddings = format!("{FOLDER}[embeddings]\nprovider = \"here\"\nmodel = \"e\"\n");
+    let place = place(
+        &models,
+        &format!(
+            "{embeddings}[providers.other]\ndialect = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = \"sk-verysecretvalue\"\n"
+        ),
+    );
+    place.write("docs/a.md", "The credentials of the other one are sk-verysecretvalue.\n");
+    let found = place.run(&["knowledge", "search", "handbook", "credentials of sk-verysecretvalue"]);
+    assert!(found.stdout.contains("are [secret]."), "{found:?}");
+    let embedded: Vec<_> = models.requests().into_iter().filter(|request| request["input"].is_array()).collect();
+    assert_eq!(embedded.len(), 2, "the document and the question: {embedded:?}");
+    for shown in embedded.iter().map(Value::to_string).chain([found.stdout]) {
+        assert!(!shown.contains("verysecretvalue"), "{shown}");
+    }
+}
+
+#[test]
 fn a_document_beside_a_conversation_is_found_there_alone_and_goes_with_it() {
     let models = endpoint(true);
     let place = place(&models, "");

@@ -158,7 +158,8 @@ impl Draft {
         }));
     }
 
-    /// A result. It goes to the call with its id, else to the newest open one of its name, else to the oldest open one, else
+    /// A result. It goes to the call with its id, else to the oldest open one of its name in the newest step that
+    /// has one, else to the oldest open one, else
     /// to a call that is made up for it.
     pub(super) fn result(&mut self, id: Option<&str>, name: Option<&str>, given: Given) {
         if let Some(open) = self.open_call(id, name) {
@@ -201,7 +202,7 @@ impl Draft {
             let found = match id {
                 // Ids are what tells; a result with an id that no call has is of none of them.
                 Some(_) => by_id,
-                None => open.iter().rev().find(|(_, call)| is_named(call)).or(open.first()),
+                None => open.iter().find(|(_, call)| is_named(call)).or(open.first()),
             };
             if let Some(at) = found.map(|(at, _)| *at) {
                 return step.results.get_mut(at);

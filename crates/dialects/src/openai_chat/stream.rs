@@ -154,13 +154,14 @@ impl ChatDecoder {
         let cached = [prompt.cached_tokens, report.prompt_cache_hit_tokens, report.num_cached_tokens];
         let cached = cached.into_iter().find(|count| count.0.is_some()).unwrap_or_default();
         let reasoning = completion.reasoning_tokens.0.or(report.reasoning_tokens.0);
+        let costs = report.cost_details.0.first().copied().unwrap_or_default();
         let usage = Usage {
             input_tokens: report.prompt_tokens.0,
             output_tokens: output_tokens(report.prompt_tokens.0, report.completion_tokens.0, reasoning, report.total_tokens.0),
             cached_input_tokens: cached.0,
             cache_write_tokens: prompt.cache_write_tokens.0.or(report.cache_creation_input_tokens.0),
             reasoning_tokens: reasoning,
-            cost_usd: report.cost.0,
+            cost_usd: report.cost.with_own_key(report.is_byok == true, &costs),
         };
         if usage != Usage::default() {
             self.usage = usage;

@@ -5,9 +5,10 @@ use std::fmt;
 
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::lenient::{Arguments, Cost, Count, Maybe, OneOrMany, Text};
+use crate::lenient::{Arguments, Cost, CostDetails, Count, Maybe, OneOrMany, Text};
 
 /// A chunk of a stream, or a whole reply.
 #[derive(Debug, Default, Deserialize)]
@@ -139,6 +140,9 @@ pub(crate) struct UsageReport {
     pub(crate) cache_creation_input_tokens: Count,
     pub(crate) reasoning_tokens: Count,
     pub(crate) cost: Cost,
+    /// Whether the key is that of the vendor behind the gateway.
+    pub(crate) is_byok: Value,
+    pub(crate) cost_details: OneOrMany<CostDetails>,
 }
 
 #[derive(Debug, Default, Deserialize)]

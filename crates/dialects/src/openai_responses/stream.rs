@@ -166,13 +166,14 @@ impl ResponsesDecoder {
         let Some(report) = raw.and_then(|raw| serde_json::from_str::<UsageReport>(raw.get()).ok()) else { return };
         let input = report.input_tokens_details.0.first().copied().unwrap_or_default();
         let output = report.output_tokens_details.0.first().copied().unwrap_or_default();
+        let costs = report.cost_details.0.first().copied().unwrap_or_default();
         self.usage = Usage {
             input_tokens: report.input_tokens.0,
             output_tokens: report.output_tokens.0,
             cached_input_tokens: input.cached_tokens.0,
             cache_write_tokens: input.cache_write_tokens.0,
             reasoning_tokens: output.reasoning_tokens.0,
-            cost_usd: report.cost.0,
+            cost_usd: report.cost.with_own_key(report.is_byok == true, &costs),
         };
     }
 

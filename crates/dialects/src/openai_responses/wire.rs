@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::lenient::{Arguments, Cost, Count, Maybe, OneOrMany, Text};
+use crate::lenient::{Arguments, Cost, CostDetails, Count, Maybe, OneOrMany, Text};
 
 /// An event of a stream: the members of all kinds that mean something to us.
 #[derive(Debug, Default, Deserialize)]
@@ -198,6 +199,9 @@ pub(super) struct UsageReport {
     pub(super) input_tokens_details: OneOrMany<InputDetails>,
     pub(super) output_tokens_details: OneOrMany<OutputDetails>,
     pub(super) cost: Cost,
+    /// Whether the key is that of the vendor behind the gateway.
+    pub(super) is_byok: Value,
+    pub(super) cost_details: OneOrMany<CostDetails>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]

@@ -15,9 +15,9 @@ use turnwright_providers::HttpProvider;
 use turnwright_store::Storage;
 use turnwright_tools::PracticeForm;
 
-use super::{PRACTICE, ProviderSet, endpoint_config, made, origin};
+use super::{PRACTICE, ProviderSet, endpoint_config, made};
 use crate::Environment;
-use crate::config::{self, Dialect, Endpoint, EndpointOrigin, Loaded, Secret};
+use crate::config::{self, Dialect, Endpoint, Loaded, Secret};
 use crate::mcp_endpoint::caller;
 use crate::servers::sealed;
 
@@ -100,8 +100,8 @@ pub enum ProviderChangeError {
     /// It was not added by anybody.
     #[error("there is no provider `{0}` that was added here")]
     NotFound(String),
-    /// The configuration names it.
-    #[error("the provider `{0}` is written in the configuration file; change it there")]
+    /// The configuration names it, or the program that has the host in it.
+    #[error("the provider `{0}` is the configuration's, or of the program itself; change it there")]
     Configured(String),
     /// What is wrong with what was asked for.
     #[error("{0}")]
@@ -167,7 +167,7 @@ impl ModelProviders {
 
     /// What names a provider: `configuration`, `added`, a variable, `local server`, `built in`.
     pub fn origin(&self, name: &str) -> Option<String> {
-        self.shared.set.known(name).map(|entry| origin(entry.endpoint.as_ref()))
+        self.shared.set.known(name).map(|entry| entry.origin())
     }
 
     /// What is stored of a provider that was added, as a word that is another after each change.
@@ -203,8 +203,7 @@ impl ModelProviders {
             shared.environment.secrets().learn([key.expose()]);
         }
         let mut known = shared.known.lock().await;
-        let found = shared.set.known(&endpoint.name).and_then(|entry| entry.endpoint.clone());
-        if found.is_some_and(|found| found.origin == EndpointOrigin::Configured) {
+        if shared.set.known(&endpoint.name).is_some_and(|found| found.is_given()) {
             return Err(ProviderChangeError::Configured(endpoint.name));
         }
         let mut before = shared.store.document(KIND, &endpoint.name).await?;

@@ -167,6 +167,24 @@ fn usage_is_taken_from_every_place_and_the_last_counts() {
 }
 
 #[test]
+fn where_the_key_is_the_vendors_own_its_charge_counts_besides_the_gateways_fee() {
+    let cost = |usage: &str| {
+        let body = format!("data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":7,{usage}}}}}\n\n");
+        good(&(body + &stream(&[r#"{"content":"a"}"#], "stop"))).message.usage.cost_usd
+    };
+    for (usage, expected) in [
+        (r#""cost":0.25,"is_byok":true,"cost_details":{"upstream_inference_cost":0.5}"#, Some(0.75)),
+        (r#""cost":0,"is_byok":true,"cost_details":{"upstream_inference_cost":0.5}"#, Some(0.5)),
+        (r#""cost":0.25,"is_byok":false,"cost_details":{"upstream_inference_cost":0.5}"#, Some(0.25)),
+        (r#""cost":0.25,"is_byok":"odd","cost_details":{"upstream_inference_cost":null}"#, Some(0.25)),
+        (r#""cost":0.25,"is_byok":true,"cost_details":null"#, Some(0.25)),
+        (r#""cost":-5"#, None),
+    ] {
+        assert_eq!(cost(usage), expected, "{usage}");
+    }
+}
+
+#[test]
 fn every_word_for_the_end_has_its_meaning() {
     use FinishReason as F;
     for (raw, reason) in [

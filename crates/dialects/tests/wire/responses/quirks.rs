@@ -135,6 +135,9 @@ fn what_is_not_reported_is_unknown_and_not_zero() {
     let end = r#"{"type":"response.completed","response":{"status":"completed","output":[],"usage":{"input_tokens":3,"output_tokens":0,"cost":0.5}}}"#;
     let expected = Usage { input_tokens: Some(3), output_tokens: Some(0), cost_usd: Some(0.5), ..Usage::default() };
     assert_eq!(decode_text(&event(end)).message.usage, expected);
+    let own_key = r#""cost":0.5,"is_byok":true,"cost_details":{"upstream_inference_cost":0.25}"#;
+    let end = end.replace(r#""cost":0.5"#, own_key);
+    assert_eq!(decode_text(&event(&end)).message.usage, Usage { cost_usd: Some(0.75), ..expected });
 }
 
 #[test]

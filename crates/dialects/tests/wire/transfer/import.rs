@@ -220,6 +220,22 @@ fn a_file_that_holds_no_conversation_is_refused_with_what_would_be_right() {
 }
 
 #[test]
+fn results_without_ids_go_to_the_calls_of_their_name_in_their_order() {
+    let found = imported(
+        r#"[{"role":"user","content":"go"},
+            {"role":"assistant","content":null,"tool_calls":[
+                {"type":"function","function":{"name":"f","arguments":"{\"n\":1}"}},
+                {"type":"function","function":{"name":"f","arguments":"{\"n\":2}"}}]},
+            {"role":"tool","name":"f","content":"R1"},{"role":"tool","name":"f","content":"R2"}]"#,
+    );
+    let results = found.conversations[0].entries.iter().filter_map(|entry| match entry {
+        Entry::Result(result) => Some(format!("{}: {}", result.call, shown(&result.content))),
+        _ => None,
+    });
+    assert_eq!(results.collect::<Vec<_>>(), ["call_3_0: R1", "call_3_1: R2"]);
+}
+
+#[test]
 fn messages_of_other_forms_are_refused_by_their_name_and_no_call_is_lost() {
     for (body, form) in [
         (r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}"#, "Anthropic's messages"),

@@ -1,0 +1,39 @@
+//! The examples of programs that have a host in them do what they say.
+
+#![cfg(test)]
+
+#[path = "../../../examples/own_model.rs"]
+mod own_model;
+#[path = "../../../examples/own_tool.rs"]
+mod own_tool;
+#[path = "../../../examples/watched.rs"]
+mod watched;
+
+#[tokio::test]
+async fn a_tool_of_ten_lines_is_called_and_answered_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = own_tool::ask(folder.path(), "Reverse the text \"desserts\"").await.unwrap();
+    assert_eq!(said.first().map(String::as_str), Some("stressed"), "{said:?}");
+    assert!(said.len() == 2 && said[1].contains("stressed"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_model_of_ones_own_is_the_default_and_its_answer_a_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let counted = own_model::ask(folder.path(), "How many words are these?").await.unwrap();
+    assert_eq!(counted, own_model::Counted { words: 5, is_question: true });
+}
+
+#[tokio::test]
+async fn a_program_sees_what_happens_and_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    for (allows, verdict) in [(true, "Allow"), (false, "Deny")] {
+        let seen = watched::ask(folder.path(), "Publish the text \"Good news\"", allows).await.unwrap();
+        let [call, decided, end, answer] = seen.as_slice() else { panic!("{seen:?}") };
+        assert_eq!(
+            (call.as_str(), decided.as_str(), end.as_str()),
+            (r#"press__publish {"text":"Good news"}"#, verdict, "completed")
+        );
+        assert_eq!(answer.contains("published 9 letters"), allows, "{answer}");
+    }
+}
