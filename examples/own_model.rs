@@ -29,7 +29,7 @@ struct Counting;
 
 #[async_trait]
 impl Provider for Counting {
-    fn dialect(&self) -> &str {
+    fn dialect(&self) -> &'static str {
         "counting"
     }
 

@@ -39,7 +39,7 @@ pub(crate) type OwnProvider = (String, Arc<dyn Provider>);
 enum Behind {
     /// A provider of the program that has the host in it.
     Own(Arc<dyn Provider>),
-    Endpoint(Endpoint),
+    Endpoint(Box<Endpoint>),
     Practice,
 }
 
@@ -74,7 +74,7 @@ impl ProviderSet {
         }
         for endpoint in arranged(&self.found, added) {
             let same = before.get(&endpoint.name).filter(|entry| entry.endpoint() == Some(&endpoint));
-            let entry = same.cloned().unwrap_or_else(|| self.entry(Behind::Endpoint(endpoint.clone())));
+            let entry = same.cloned().unwrap_or_else(|| self.entry(Behind::Endpoint(Box::new(endpoint.clone()))));
             entries.entry(endpoint.name).or_insert(entry);
         }
         entries.entry(PRACTICE.to_owned()).or_insert_with(|| self.entry(Behind::Practice));
