@@ -32,7 +32,7 @@ const OF_A_TURN: [(&str, Times); 4] = [
     ("SELECT verdict, place, key FROM append(", Times::Exactly(4)),
     ("SELECT key, body FROM document WHERE kind = $1 AND key = ", Times::Exactly(1)),
     ("FROM knowledge_file WHERE knowledge = (SELECT key FROM knowledge WHERE name = ", Times::Exactly(1)),
-    ("SELECT next_seq, title, settings FROM conversation WHERE id = ", Times::AtMost(1)),
+    ("SELECT next_seq, title, settings, created_at_ms, owner FROM conversation WHERE id = ", Times::AtMost(1)),
 ];
 /// Statements that come with time, whether or not there are turns, by how each begins, and when. They are not counted; any other fails
 /// the test, however rare.
