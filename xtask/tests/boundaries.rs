@@ -42,7 +42,7 @@ const CRATES: &[Crate] = &[
     Crate { name: "mcp", may: &["core", "engine", "network"], because: "it fills the port for tool sources, and nothing else" },
     Crate {
         name: "tools",
-        may: &["core", "engine"],
+        may: &["core", "engine", "network"],
         because: "it fills the ports for tool sources and for what is shown besides, and nothing else",
     },
     Crate { name: "store", may: &["core", "engine"], because: "it fills the port for storage, and nothing else" },

@@ -3,6 +3,11 @@
 //! [`config::open`] reads the configuration, [`Host::start`] makes a running [`Host`] of it, [`Host::builder`] does so with
 //! tool sources of one's own. Everything that happens in conversations is the engine's, see [`Host::engine`].
 
+/// What programs are told that have a host in them: its code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct Embedding;
+
 mod address_range;
 mod apis;
 pub mod config;

@@ -2,13 +2,16 @@
 //!
 //! The one place where HTTP clients begin. Whoever asks over HTTP is handed a [`Network`], begins a client with
 //! [`Network::client_for`] one address or [`Network::client`] for any, adds what is its own (time limits, headers), and has it
-//! [`made`]. What fails is told by [`Network::reason`], or by [`reason`] where no network is at hand. *Not here:* who is asked, what may be reached, and the environment.
+//! [`made`]. What fails is told by [`Network::reason`], or by [`reason`] where no network is at hand. What an address is says [`special`].
+//! *Not here:* who is asked, what may be reached, and the environment.
 
+mod address;
 mod authorities;
 mod client;
 mod proxy;
 mod reason;
 
+pub use address::{Special, plain, special};
 pub use authorities::AuthoritiesError;
 pub use client::{Network, made};
 pub use proxy::{Proxies, ProxyAddress, ProxyError};

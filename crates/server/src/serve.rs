@@ -140,9 +140,11 @@ impl Taken {
         let mut accepting = std::pin::pin!(accept(listener));
         loop {
             let (stream, from) = tokio::select! {
-                accepted = &mut accepting => accepted,
-                Some(_ended) = taken.tasks.join_next() => continue,
+                // Who comes after it is for whoever listens next.
+                biased;
                 told = &mut told => return (taken, told),
+                Some(_ended) = taken.tasks.join_next() => continue,
+                accepted = &mut accepting => accepted,
             };
             accepting.set(accept(listener));
             let (router, watcher) = (router.clone(), taken.graceful.watcher());

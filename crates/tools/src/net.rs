@@ -5,7 +5,6 @@
 //! a name server that answers differently the next time changes nothing. *Not here:* addresses that an operator wrote into the
 //! configuration for a service of theirs (`Named`), which are reached as they are.
 
-mod address;
 mod allow;
 mod answer;
 mod clients;
@@ -16,13 +15,13 @@ mod reach;
 mod refusal;
 mod target;
 
-pub use address::{Special, special};
 pub use allow::{Allow, AllowError};
 pub use clients::Clients;
 pub use lookup::{Lookup, SystemLookup};
 pub use reach::Way;
 pub use refusal::Refusal;
 pub use target::Target;
+pub use turnwright_network::{Special, special};
 
 pub(crate) use answer::{Answer, AnswerLimits};
 pub(crate) use named::Named;

@@ -24,6 +24,11 @@ fn process(store: impl Into<Arc<MemoryStore>>, provider: &Arc<ScriptedProvider>,
     engine(store, provider.clone(), source, Setup { approve, ..Setup::default() })
 }
 
+/// Two processes, which ask before nothing.
+fn two(disk: &MemoryStore, provider: &Arc<ScriptedProvider>) -> [Engine; 2] {
+    [disk.another_process(), disk.another_process()].map(|store| process(store, provider, ApproveMode::All))
+}
+
 fn begins(text: &str) -> NewMessage {
     NewMessage { create: true, ..NewMessage::text(text) }
 }
@@ -32,8 +37,7 @@ fn begins(text: &str) -> NewMessage {
 async fn who_watches_an_idle_conversation_is_told_what_another_process_does_in_it() {
     let disk = MemoryStore::default();
     let provider = ScriptedProvider::by(|_| Answer::whole([text("Hi.")]));
-    let (here, elsewhere) =
-        (process(disk.another_process(), &provider, ApproveMode::All), process(disk, &provider, ApproveMode::All));
+    let [here, elsewhere] = two(&disk, &provider);
     let first = here.send(&id(), begins("one")).await.unwrap();
     here.wait(&id(), first.turn_id).await.unwrap();
     let mut watch = here.watch(&id(), WatchFrom::Now).await.unwrap();
@@ -86,8 +90,7 @@ async fn a_message_that_is_held_where_another_process_parked_waits_for_nothing()
 async fn a_conversation_that_another_process_deleted_is_not_there_or_begins_anew() {
     let disk = MemoryStore::default();
     let provider = ScriptedProvider::by(|_| Answer::whole([text("Hi.")]));
-    let (here, elsewhere) =
-        (process(disk.another_process(), &provider, ApproveMode::All), process(disk, &provider, ApproveMode::All));
+    let [here, elsewhere] = two(&disk, &provider);
     for say in [NewMessage::text("two"), begins("two")] {
         let first = here.send(&id(), begins("one")).await.unwrap();
         here.wait(&id(), first.turn_id).await.unwrap();
@@ -234,8 +237,7 @@ async fn what_another_process_chose_for_a_conversation_holds_for_its_next_turn()
 async fn a_change_of_what_another_process_changed_since_is_refused_where_it_says_what_it_was_made_of() {
     let disk = MemoryStore::default();
     let provider = ScriptedProvider::new([]);
-    let (here, elsewhere) =
-        (process(disk.another_process(), &provider, ApproveMode::All), process(disk, &provider, ApproveMode::All));
+    let [here, elsewhere] = two(&disk, &provider);
     let seen = here.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
     let titled = |title: &str| ConversationChange { title: Some(Some(title.to_owned())), ..ConversationChange::default() };
     let first = elsewhere.update(&id(), ConversationChange { of: Some(seen.clone()), ..titled("first") }).await.unwrap();
@@ -376,8 +378,7 @@ async fn made_again(elsewhere: &Engine, by: &Engine) -> Vec<StoredEntry> {
 async fn a_name_that_somebody_else_has_now_shows_nothing_of_theirs_to_whom_it_belonged() {
     let disk = MemoryStore::default();
     let provider = ScriptedProvider::by(|_| Answer::whole([text("Hi.")]));
-    let (here, elsewhere) =
-        (process(disk.another_process(), &provider, ApproveMode::All), process(disk, &provider, ApproveMode::All));
+    let [here, elsewhere] = two(&disk, &provider);
     let as_user = |engine: &Engine, name: &str| engine.acting_for(name.parse().unwrap());
     let (anna, ben) = (as_user(&here, "anna"), as_user(&here, "ben"));
     let sent = anna.send(&id(), begins("hers")).await.unwrap();

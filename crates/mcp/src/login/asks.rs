@@ -2,7 +2,7 @@
 //! about what they answer.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use rmcp::transport::auth::{
     OAuthHttpRequest,
 };
 use serde_json::Value;
-use turnwright_network::{Network, made};
+use turnwright_network::{Network, Special, made, special};
 
 use super::flow::failed;
 
@@ -125,7 +125,7 @@ impl Allowed {
     fn beside(url: &str, network: &Network) -> Self {
         let url: Option<Url> = url.parse().ok();
         let own = url.as_ref().and_then(literal);
-        let is_near = own.is_some_and(|own| Nearness::of(own) == Nearness::OwnNetwork);
+        let is_near = own.and_then(special).is_some_and(is_of_a_network);
         Self { own, here: url.as_ref().is_some_and(is_loopback), near: is_near || !network.is_plain() }
     }
 
@@ -135,11 +135,10 @@ impl Allowed {
     }
 
     fn takes_address(self, address: IpAddr) -> bool {
-        let is_taken = match Nearness::of(address) {
-            Nearness::Public => true,
-            Nearness::OwnNetwork => self.near,
-            Nearness::Here => self.here,
-            Nearness::Never => false,
+        let is_taken = match special(address) {
+            None => true,
+            Some(Special::Loopback) => self.here,
+            Some(special) => self.near && is_of_a_network(special),
         };
         is_taken || self.own == Some(address)
     }
@@ -163,59 +162,9 @@ impl Resolve for Guarded {
     }
 }
 
-/// How far away an address is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nearness {
-    Public,
-    OwnNetwork,
-    Here,
-    /// Neighbours alone, a service of the machine's host, or nobody.
-    Never,
-}
-
-impl Nearness {
-    fn of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(v4) => Self::of_v4(v4),
-            IpAddr::V6(v6) => within(v6).map_or_else(|| Self::of_v6(v6), Self::of_v4),
-        }
-    }
-
-    fn of_v4(address: Ipv4Addr) -> Self {
-        match address.octets() {
-            _ if address.is_loopback() => Self::Here,
-            _ if address.is_private() => Self::OwnNetwork,
-            // RFC 6598
-            [100, 64..=127, ..] => Self::OwnNetwork,
-            // RFC 2544, for measuring
-            [0, ..] | [198, 18 | 19, ..] => Self::Never,
-            _ if address.is_link_local() || address.is_broadcast() || address.is_multicast() => Self::Never,
-            _ => Self::Public,
-        }
-    }
-
-    fn of_v6(address: Ipv6Addr) -> Self {
-        match address.segments() {
-            _ if address.is_loopback() => Self::Here,
-            _ if address.is_unique_local() => Self::OwnNetwork,
-            // Teredo, and translation within a network: what they lead to is not seen.
-            [0x2001, 0, ..] | [0x64, 0xff9b, 1, ..] => Self::Never,
-            _ if address.is_unspecified() || address.is_multicast() || address.is_unicast_link_local() => Self::Never,
-            _ => Self::Public,
-        }
-    }
-}
-
-/// The address of IPv4 that one of IPv6 stands for: mapped, compatible, translated or 6to4.
-fn within(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let of = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
-    match address.segments() {
-        [0, 0, 0, 0, 0, 0, ..] if address.is_loopback() || address.is_unspecified() => None,
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-            of(high, low)
-        }
-        _ => None,
-    }
+/// Whether it is an address of a network of its own, where an operator may have an authorization server.
+fn is_of_a_network(special: Special) -> bool {
+    matches!(special, Special::Private | Special::UniqueLocal | Special::Shared)
 }
 
 fn literal(url: &Url) -> Option<IpAddr> {
@@ -233,37 +182,10 @@ mod tests {
 
     #[test]
     fn this_machine_its_neighbours_and_its_network_are_no_authorization_servers_of_others() {
-        use Nearness::{Here, Never, OwnNetwork, Public};
-        let table = [
-            ("203.0.113.7", Public),
-            ("2001:db8::7", Public),
-            ("10.1.2.3", OwnNetwork),
-            ("100.64.0.1", OwnNetwork),
-            ("fd00::1", OwnNetwork),
-            ("::ffff:192.168.0.1", OwnNetwork),
-            ("2002:a00:1::", OwnNetwork),
-            ("127.0.0.1", Here),
-            ("::1", Here),
-            ("::ffff:127.0.0.1", Here),
-            ("64:ff9b::7f00:1", Here),
-            ("169.254.169.254", Never),
-            ("::ffff:169.254.169.254", Never),
-            ("fe80::1", Never),
-            ("0.0.0.0", Never),
-            ("::", Never),
-            ("198.18.0.1", Never),
-            ("2001::1", Never),
-            ("64:ff9b:1::1", Never),
-            ("224.0.0.1", Never),
-            ("ff02::1", Never),
-        ];
-        for (address, expected) in table {
-            assert_eq!(Nearness::of(address.parse().unwrap()), expected, "{address}");
-        }
         let plain = Network::default();
         // Who is asked, on the word of whom.
         let table = [
-            ("https://mcp.example/mcp", "https://203.0.113.7/", true),
+            ("https://mcp.example/mcp", "https://93.184.215.14/", true),
             ("https://mcp.example/mcp", "https://login.example/", true),
             ("https://mcp.example/mcp", "http://10.0.0.7/", false),
             ("https://mcp.example/mcp", "http://127.0.0.1/", false),
@@ -272,6 +194,11 @@ mod tests {
             ("http://10.0.0.1/mcp", "http://127.0.0.1/", false),
             ("http://localhost:1/mcp", "http://127.0.0.1/", true),
             ("http://127.0.0.1:1/mcp", "http://10.0.0.7/", false),
+            ("http://10.0.0.1/mcp", "http://[::ffff:192.168.0.1]/", true),
+            ("http://10.0.0.1/mcp", "http://[fd00::1]/", true),
+            ("http://10.0.0.1/mcp", "http://100.64.0.1/", true),
+            ("http://10.0.0.1/mcp", "http://169.254.169.254/", false),
+            ("http://10.0.0.1/mcp", "http://100.100.100.200/", false),
             ("http://169.254.1.1/mcp", "http://169.254.1.1/", true),
             ("http://127.0.0.1/mcp", "http://169.254.169.254/", false),
         ];

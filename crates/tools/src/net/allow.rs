@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use super::address::{plain, special};
+use turnwright_network::{plain, special};
+
 use super::refusal::Refusal;
 
 /// What may be reached besides the public internet.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use turnwright_network::special;
 
-use super::address::special;
 use super::allow::Allow;
 use super::refusal::Refusal;
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::address::Special;
+use turnwright_network::Special;
 
 /// Why an address is not reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -65,7 +65,7 @@ pub fn special(address: IpAddr) -> Option<Special> {
 }
 
 /// The IPv4 address that an IPv6 one stands for as it is: mapped (RFC 4291).
-pub(super) fn plain(address: IpAddr) -> IpAddr {
+pub fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(six) => six.to_ipv4_mapped().map_or(address, IpAddr::V4),
         IpAddr::V4(_) => address,
