@@ -149,7 +149,7 @@ struct Shown {
     answer: &'static str,
 }
 
-const SHOWN: [Shown; 4] = [
+const SHOWN: [Shown; 5] = [
     Shown {
         dialect: "anthropic",
         refusal: r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.0.content.1.image.source.base64: Could not process image"}}"#,
@@ -175,6 +175,11 @@ const SHOWN: [Shown; 4] = [
 #[tokio::test]
 async fn a_refused_image_is_left_out_of_the_conversation_and_no_other_is() {
     const BROKEN: &str = "iVBORw0KGgoAAAAB";
+    Shown {
+        dialect: "ollama",
+        refusal: r#"{"error":"invalid image input"}"#,
+        answer: r#"{"message":{"role":"assistant","content":"Well."},"done":true,"done_reason":"stop"}"#,
+    },
     const WHOLE: &str = "iVBORw0KGgoAAAAC";
     for api in SHOWN {
         let name = api.dialect;
