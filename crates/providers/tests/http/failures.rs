@@ -87,6 +87,18 @@ async fn a_long_wait_for_a_provider_is_told_before_it_and_a_short_one_is_not() {
 }
 
 #[tokio::test]
+async fn a_form_of_the_answer_that_is_refused_is_told_with_the_key_that_mends_it() {
+    for message in ["This response_format type is unavailable now", "json mode cannot be combined with tool/function calling"] {
+        let failure = ask_script(refused("400 Bad Request", "", message, "")).await.failed();
+        assert!(
+            failure.message.contains("`structured_output = \"prompt\"` in the profile of [providers.local]"),
+            "{}",
+            failure.message
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_number_of_retries_is_limited() {
     let busy = refused("500 Internal Server Error", "retry-after-ms: 1\r\n", "boom", "");
     let server = Server::start(vec![busy.clone(), busy.clone(), busy]).await;
