@@ -32,7 +32,10 @@ pub fn fuse(lists: &[Vec<PieceId>]) -> Vec<PieceId> {
 pub fn within(found: Vec<FoundPiece>, budget_tokens: u32, most: usize) -> Vec<FoundPiece> {
     let mut room = usize::try_from(budget_tokens).unwrap_or(usize::MAX).saturating_mul(CHARACTERS_PER_TOKEN);
     let mut taken: Vec<FoundPiece> = Vec::new();
-    for piece in found {
+    for (place, mut piece) in found.into_iter().enumerate() {
+        if place == 0 {
+            piece.piece.text = beginning(piece.piece.text, room.saturating_sub(FRAME + 1));
+        }
         let cost = piece.piece.text.chars().count() + FRAME;
         let is_there = taken.iter().any(|other| is_mostly_in(&piece, other));
         if cost <= room && !is_there && taken.len() < most {
@@ -69,6 +72,15 @@ mod tests {
 
     fn found(id: i64, first: u32, last: u32, text: &str) -> FoundPiece {
         let piece = Piece { place: ContextPlace::Lines { first, last }, heading: String::new(), text: text.to_owned() };
+/// As much of a text as so many characters are.
+fn beginning(mut text: String, characters: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(characters) {
+        text.truncate(end);
+        text.push_str("…");
+    }
+    text
+}
+
         FoundPiece { id: PieceId(id), collection: "c".into(), path: "a.md".into(), hash: "h".into(), piece }
     }
 
@@ -96,3 +108,10 @@ mod tests {
         assert_eq!(taken, ids(&[1, 3]));
     }
 }
+    #[test]
+    fn of_the_best_piece_as_much_is_shown_as_there_is_room_for() {
+        let taken = within(vec![found(1, 1, 9, &"ü".repeat(2_000)), found(2, 20, 21, "short")], 100, 8);
+        let texts: Vec<&str> = taken.iter().map(|found| found.piece.text.as_str()).collect();
+        assert_eq!(texts, [format!("{}…", "ü".repeat(279))]);
+    }
+
