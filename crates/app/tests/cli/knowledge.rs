@@ -253,7 +253,13 @@ fn a_document_beside_a_conversation_is_found_there_alone_and_goes_with_it() {
     assert_eq!(messages["data"].as_array().unwrap().len(), 2, "{messages}");
     server.ask("POST /api/v1/conversations/d/chat", &json!({"content": "Where is the gizmo?"}));
     assert_eq!(asked(&models).pop().unwrap(), ["user: Where is the gizmo?"]);
+    // A copy has it too, and keeps it.
+    let copy = server.ask("POST /api/v1/conversations/c/fork", &json!({"at": messages["data"][0]["id"]}));
+    let copy = copy["id"].as_str().unwrap();
     assert!(server.request("DELETE /api/v1/conversations/c", "").starts_with("HTTP/1.1 204"));
+    assert_eq!(server.ask(&format!("GET /api/v1/conversations/{copy}/knowledge"), &Value::Null)["data"][0]["id"], "guide.md");
+    server.ask(&format!("POST /api/v1/conversations/{copy}/chat"), &json!({"content": "Where was the gizmo?"}));
+    assert!(asked(&models).pop().unwrap()[0].contains("behind the piano"));
     server.ask("POST /api/v1/conversations", &json!({"id": "c"}));
     assert_eq!(server.ask("GET /api/v1/conversations/c/knowledge", &Value::Null)["data"], json!([]));
 }

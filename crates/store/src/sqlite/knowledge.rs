@@ -175,8 +175,7 @@ fn put(connection: &Connection, found: &Collection, file: &IndexedFile, pieces: 
         };
         let row = params![id, key, unit, first, last, piece.heading, piece.text];
         connection.prepare_cached(sql::PUT_KNOWLEDGE_PIECE)?.execute(row)?;
-        let words = spaced(&format!("{}\n{}\n{}", file.path, piece.heading, piece.text));
-        connection.prepare_cached(sql::PUT_PIECE_WORDS)?.execute((id, words))?;
+        put_words(connection, id, (&file.path, &piece.heading, &piece.text))?;
     }
     connection.prepare_cached(sql::KNOWLEDGE_NEXT)?.execute((found.key, next))?;
     Ok(())
@@ -205,6 +204,28 @@ fn remove_collection(connection: &Connection, key: i64) -> rusqlite::Result<()> 
     }
     connection.prepare_cached(sql::REMOVE_KNOWLEDGE)?.execute((key,))?;
     Ok(())
+}
+
+/// A conversation begins as another does: it has copies of the documents that are beside that.
+pub(super) fn copy_beside(connection: &Connection, source: &ConversationId, conversation: i64) -> rusqlite::Result<()> {
+    let Some(of) = collection(connection, &collection_beside(source))? else { return Ok(()) };
+    let mut make = connection.prepare_cached(sql::COPY_KNOWLEDGE)?;
+    let made: Option<i64> = make.query_row((BESIDE, of.key, conversation), |row| row.get(0)).optional()?;
+    let Some(own) = made else { return Ok(()) };
+    for statement in [sql::COPY_KNOWLEDGE_FILES, sql::COPY_KNOWLEDGE_PIECES, sql::COPY_SIGNS, sql::COPY_VECTORS] {
+        connection.prepare_cached(statement)?.execute((of.key, own))?;
+    }
+    let mut pieces = connection.prepare_cached(sql::PIECES_OF)?;
+    let mut rows = pieces.query((own,))?;
+    while let Some(row) = rows.next()? {
+        let (id, path, heading, text): (i64, String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        put_words(connection, id, (&path, &heading, &text))?;
+    }
+    Ok(())
+}
+
+fn put_words(connection: &Connection, piece: i64, (path, heading, text): (&str, &str, &str)) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql::PUT_PIECE_WORDS)?.execute((piece, spaced(&format!("{path}\n{heading}\n{text}"))))
 }
 
 /// A conversation is deleted: what was attached to it goes.
