@@ -50,7 +50,7 @@ impl ContextSource for Gatherer {
         standing.notices.append(&mut notices);
         let mut gathered = vec![standing];
         if let Some(knowledge) = &self.knowledge {
-            gathered.push(knowledge.gather(&ask.conversation, &ask.said).await);
+            gathered.push(knowledge.gather(&ask.conversation, &ask.said, &ask.found).await);
         }
         gathered.retain(|gathered| !gathered.is_empty());
         gathered

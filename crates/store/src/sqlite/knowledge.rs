@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use turnwright_core::{ContextPlace, ConversationId};
 use turnwright_engine::StoreError;
 use turnwright_engine::knowledge::{
-    BESIDE, Beside, CollectionSize, FoundPiece, IndexedFile, KnowledgeIndex, Piece, PieceId, collection_beside,
+    BESIDE, Beside, CollectionSize, FoundPiece, Hit, IndexedFile, KnowledgeIndex, Piece, PieceId, collection_beside,
 };
 
 use super::SqliteStore;
@@ -337,7 +337,7 @@ impl KnowledgeIndex for SqliteStore {
         self.change(Change::RemoveCollection { name: collection.to_owned() }).await
     }
 
-    async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<PieceId>, StoreError> {
+    async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
         let words = written(&asked(text, MOST_WORDS));
         let (names, most) = (collections.to_vec(), i64::try_from(limit).unwrap_or(i64::MAX));
         let read = move |connection: &Connection| {
@@ -354,7 +354,8 @@ impl KnowledgeIndex for SqliteStore {
             }
             // SQLite's rank is the lower the better.
             hits.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            Ok::<_, Unread>(hits.into_iter().take(limit).map(|(_, id)| PieceId(id)).collect())
+            let hit = |(rank, id): (f64, i64)| Hit { piece: PieceId(id), score: -rank };
+            Ok::<_, Unread>(hits.into_iter().take(limit).map(hit).collect())
         };
         self.readers.read(read).await
     }
@@ -365,7 +366,7 @@ impl KnowledgeIndex for SqliteStore {
         model: &str,
         vector: &[f32],
         limit: usize,
-    ) -> Result<Vec<PieceId>, StoreError> {
+    ) -> Result<Vec<Hit>, StoreError> {
         let (names, model, vector) = (collections.to_vec(), model.to_owned(), vector.to_vec());
         let read = move |connection: &Connection| {
             let mut keys = Vec::new();

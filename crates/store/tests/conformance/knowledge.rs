@@ -25,7 +25,9 @@ async fn claim(store: &dyn Storage, collection: &str) -> bool {
 /// What is found by words, as `PATH:LINE`.
 async fn found(store: &dyn Storage, collections: &[&str], words: &str) -> Vec<String> {
     let collections: Vec<String> = collections.iter().map(ToString::to_string).collect();
-    let ids = store.by_words(&collections, words, 10).await.unwrap();
+    let hits = store.by_words(&collections, words, 10).await.unwrap();
+    assert!(hits.is_sorted_by(|a, b| a.score >= b.score) && hits.iter().all(|hit| hit.score > 0.0), "{hits:?}");
+    let ids: Vec<_> = hits.iter().map(|hit| hit.piece).collect();
     let pieces = store.pieces(&ids).await.unwrap();
     pieces.into_iter().map(|found| format!("{}: {}", found.path, found.piece.place)).collect()
 }
@@ -106,7 +108,11 @@ pub(crate) async fn vectors_find_what_points_the_same_way_and_are_of_one_model(f
     let vectors = lacking.iter().enumerate().map(|(at, found)| (found.id, angle(at))).collect();
     store.put_vectors("a", "p/m", vectors).await.unwrap();
     assert_eq!(store.without_vector("a", "p/m", 100).await.unwrap(), []);
-    let nearest = store.by_vector(&names, "p/m", &angle(17), 3).await.unwrap();
+    // How alike two are does not depend on how long they are.
+    let twice: Vec<f32> = angle(17).iter().map(|number| number * 2.0).collect();
+    let nearest = store.by_vector(&names, "p/m", &twice, 3).await.unwrap();
+    assert!(nearest.is_sorted_by(|a, b| a.score >= b.score) && (nearest[0].score - 1.0).abs() < 1e-5, "{nearest:?}");
+    let nearest: Vec<_> = nearest.iter().map(|hit| hit.piece).collect();
     let pieces = store.pieces(&nearest).await.unwrap();
     let firsts: Vec<String> = pieces.iter().map(|found| found.piece.place.to_string()).collect();
     assert_eq!(firsts[0], "lines 18-19");
