@@ -257,7 +257,8 @@ impl Engine {
     }
 
     async fn newest(&self, live: Arc<Live>) -> Result<Arc<Live>, EngineError> {
-        let is_known = {
+        // Others say and decide something in a turn that is driven here, too.
+        let is_known = self.inner.foreign_writes() == 0 && {
             let state = live.lock();
             state.is_driven && state.journal.open_turn().is_some()
         };

@@ -411,3 +411,29 @@ async fn a_turn_of_a_deleted_conversation_stores_nothing_in_the_next_of_its_name
 
     assert_eq!(ben.journal(&id()).await.unwrap().entries(), theirs);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_another_process_says_in_a_turn_that_is_driven_here_is_seen_at_once() {
+    let disk = MemoryStore::default();
+    let (gate, stored) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let calls = Answer::whole([call(0, "tools__echo", "{}")]).gated(&gate);
+    let provider = ScriptedProvider::new([calls, Answer::whole([text("Hi.")])]);
+    let store = Arc::new(disk.another_process());
+    let here = process(store.clone(), &provider, ApproveMode::All);
+    let elsewhere = process(disk, &provider, ApproveMode::All);
+    let sent = here.send(&id(), begins("one")).await.unwrap();
+    // Its driver stands still and looks at nothing by itself.
+    store.acknowledge_through(&stored);
+    gate.add_permits(9);
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+
+    let joined = elsewhere.send(&id(), NewMessage::text("two")).await.unwrap();
+    assert_eq!((joined.turn_id, joined.state), (sent.turn_id, SentState::Joined));
+
+    let (known, all) = (here.journal(&id()).await.unwrap(), elsewhere.journal(&id()).await.unwrap());
+    assert_eq!(known.entries(), all.entries());
+    stored.add_permits(1);
+    assert_eq!(here.wait(&id(), sent.turn_id).await.unwrap(), completed());
+}
