@@ -2,15 +2,15 @@
 
 use turnwright_core::budget::most_tokens;
 use turnwright_core::compaction::{self, Asked, NoSummary, Request};
-use turnwright_core::prompt::Prompt;
+use turnwright_core::prompt::{Prompt, PromptMessage};
 use turnwright_core::{ModelFacts, ModelRef, text_of};
 
 use crate::told::{Told, ended, settings};
 
 /// Four bytes a token, instructions included.
-fn measured(prompt: &Prompt<'_>) -> Option<u64> {
+fn measured(prompt: &Prompt<'_>) -> u64 {
     let system_prompt = prompt.settings.system_prompt.as_ref().map_or(0, String::len) as u64;
-    Some((most_tokens(&prompt.messages) + system_prompt) / 4)
+    (most_tokens(&prompt.messages) + system_prompt) / 4
 }
 
 fn facts(window: Option<u32>) -> ModelFacts {
@@ -22,7 +22,7 @@ fn model() -> ModelRef {
 }
 
 fn asking<R>(facts: &ModelFacts, with: impl FnOnce(&Asked<'_>) -> R) -> R {
-    with(&Asked { model: &model(), facts, measure: &measured })
+    with(&Asked { model: &model(), facts, measure: &|prompt| Some(measured(prompt)) })
 }
 
 /// Three questions that name their port in the middle, each answered.
@@ -38,8 +38,11 @@ fn specifications() -> Told {
 
 fn question(request: &Request) -> String {
     let prompt = request.prompt();
-    let turnwright_core::prompt::PromptMessage::User { message, .. } = &prompt.messages[0] else { panic!("a question") };
-    text_of(&message.content)
+    let asked = prompt.messages.iter().map(|message| match message {
+        PromptMessage::User { message, .. } => text_of(&message.content),
+        PromptMessage::Context { .. } | PromptMessage::Assistant { .. } | PromptMessage::Results(_) => String::new(),
+    });
+    asked.collect()
 }
 
 #[test]
@@ -54,7 +57,7 @@ fn a_summary_is_asked_of_all_that_fits_into_the_window() {
     assert!(!whole.contains("left out"));
     for window in [600, 2_000, 4_096] {
         let request = asked(Some(window));
-        let (tokens, answer) = (measured(&request.prompt()).unwrap(), request.prompt().settings.max_output_tokens.unwrap());
+        let (tokens, answer) = (measured(&request.prompt()), request.prompt().settings.max_output_tokens.unwrap());
         assert!(tokens + u64::from(answer) <= u64::from(window), "{tokens} and {answer} of {window}");
         assert!(
             tokens + u64::from(answer) > u64::from(window) * 3 / 4 || !question(&request).contains("left out"),

@@ -209,9 +209,9 @@ fn remove_collection(connection: &Connection, key: i64) -> rusqlite::Result<()> 
 /// A conversation begins as another does: it has copies of the documents that are beside that.
 pub(super) fn copy_beside(connection: &Connection, source: &ConversationId, conversation: i64) -> rusqlite::Result<()> {
     let Some(of) = collection(connection, &collection_beside(source))? else { return Ok(()) };
-    let mut make = connection.prepare_cached(sql::COPY_KNOWLEDGE)?;
-    let made: Option<i64> = make.query_row((BESIDE, of.key, conversation), |row| row.get(0)).optional()?;
-    let Some(own) = made else { return Ok(()) };
+    let mut statement = connection.prepare_cached(sql::COPY_KNOWLEDGE)?;
+    let own: Option<i64> = statement.query_row((BESIDE, of.key, conversation), |row| row.get(0)).optional()?;
+    let Some(own) = own else { return Ok(()) };
     for statement in [sql::COPY_KNOWLEDGE_FILES, sql::COPY_KNOWLEDGE_PIECES, sql::COPY_SIGNS, sql::COPY_VECTORS] {
         connection.prepare_cached(statement)?.execute((of.key, own))?;
     }

@@ -76,7 +76,7 @@ pub fn within(found: Vec<FoundPiece>, budget_tokens: u32, most: usize) -> Vec<Fo
 fn beginning(mut text: String, characters: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(characters) {
         text.truncate(end);
-        text.push_str("…");
+        text.push('…');
     }
     text
 }
