@@ -228,7 +228,7 @@ impl Request {
     /// As a model is asked it, without tools and apart from the conversation.
     pub fn prompt(&self) -> Prompt<'_> {
         let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &self.message }];
-        Prompt { conversation: None, settings: &self.settings, messages, tools: &[], allow_calls: false }
+        Prompt { conversation: None, settings: &self.settings, messages, tools: &[], allow_calls: false, is_asked_anew: false }
     }
 }
 
