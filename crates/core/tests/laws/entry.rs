@@ -67,6 +67,7 @@ fn entries() -> Vec<Entry> {
         })),
         Entry::Control(Control::Uncompacted { summary: seq(7) }),
         retried(1),
+        Entry::Control(Control::Settings { settings: Box::new(with_max_steps(4)) }),
         Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
         hidden(1),
         Entry::Control(Control::Imported { source: "chatgpt".to_owned() }),

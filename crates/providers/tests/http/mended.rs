@@ -70,7 +70,14 @@ fn thinks(api: &Api, mark: &str) -> AssistantMessage {
 
 async fn ask(provider: &HttpProvider, conversation: &str, messages: Vec<PromptMessage<'_>>) -> String {
     let (settings, conversation) = (settings(), conversation.parse::<ConversationId>().unwrap());
-    let prompt = Prompt { conversation: Some(&conversation), settings: &settings, messages, tools: &[], allow_calls: true };
+    let prompt = Prompt {
+        conversation: Some(&conversation),
+        settings: &settings,
+        messages,
+        tools: &[],
+        allow_calls: true,
+        is_asked_anew: false,
+    };
     let came = collect(provider.call("m", &prompt).unwrap()).await;
     assert_eq!(came.failure, None);
     came.text()
@@ -136,6 +143,7 @@ async fn what_does_not_help_is_not_remembered() {
         messages: messages.clone(),
         tools: &[],
         allow_calls: true,
+        is_asked_anew: false,
     };
     assert_eq!(collect(provider.call("m", &prompt).unwrap()).await.failed().status, Some(400));
     assert_eq!(ask(&provider, "a", messages).await, "Well.");
