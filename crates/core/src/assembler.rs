@@ -59,6 +59,8 @@ pub enum StreamDelta {
     Usage(Usage),
     /// The model stopped.
     Finished(Finish),
+    /// What people should know of the call while it is made, such as that its provider is waited for. No part of the message.
+    Notice(String),
 }
 
 /// Builds one [`AssistantMessage`] from deltas. Give every delta to [`Assembler::push`], then call
@@ -114,6 +116,7 @@ impl Assembler {
             StreamDelta::Rewritten(blocks) => self.rewrite(blocks),
             StreamDelta::Usage(usage) => self.usage = usage,
             StreamDelta::Finished(finish) => self.finish = Some(finish),
+            StreamDelta::Notice(_) => {}
         }
     }
 

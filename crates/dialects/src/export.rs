@@ -185,7 +185,7 @@ pub fn export(form: ExportForm, system: Option<&str>, history: &History<'_>) -> 
     match form {
         ExportForm::OpenAi => {
             let mut list: Vec<_> = system.into_iter().filter_map(|content| raw(&System { role: "system", content })).collect();
-            list.extend(written(openai_chat::Writer::new(&NEUTRAL), messages));
+            list.extend(written(openai_chat::Writer::for_readers(&NEUTRAL), messages));
             list
         }
         ExportForm::Anthropic => without_opening(history, written(anthropic::Writer::new(), messages)),

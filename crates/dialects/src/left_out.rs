@@ -36,7 +36,11 @@ pub struct WithoutMedia {
 pub fn without_refused_media(body: &[u8], failure: &ProviderFailure) -> Option<WithoutMedia> {
     let message = failure.message.to_lowercase().replace("documentation", "");
     let is_too_large = failure.kind == ProviderFailureKind::TooLarge;
-    let is_refusal = failure.kind == ProviderFailureKind::InvalidRequest && SIGNS.iter().any(|sign| message.contains(sign));
+    let is_refusal = match failure.kind {
+        ProviderFailureKind::InvalidRequest => SIGNS.iter().any(|sign| message.contains(sign)),
+        ProviderFailureKind::Server => SERVER_SIGNS.iter().any(|sign| message.contains(sign)),
+        _ => false,
+    };
     if !is_too_large && !is_refusal {
         return None;
     }
@@ -54,22 +58,29 @@ pub fn without_refused_media(body: &[u8], failure: &ProviderFailure) -> Option<W
         }
         named.as_ref().map_or(one.path.first().copied() == newest, |path| one.is_at(path))
     };
-    let refused: Vec<&Media<'_>> = found.iter().filter(|one| is_refused(one)).collect();
-    let left_out = refused.iter().map(|one| one.mark()).collect();
-    Some(WithoutMedia { body: replaced(text, &refused)?, left_out })
+    let left_out = found.iter().filter(|one| is_refused(one)).map(Media::mark).collect();
+    Some(WithoutMedia { body: replaced(text, &found, is_refused)?, left_out })
 }
 
 /// The body of a later request without what was refused; `None` where it has nothing of it.
 pub fn still_without_media(body: &[u8], left_out: &[MediaMark]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(body).ok()?;
     let found = Media::all(text);
-    let refused: Vec<&Media<'_>> = found.iter().filter(|one| left_out.contains(&one.mark())).collect();
-    replaced(text, &refused)
+    replaced(text, &found, |one| left_out.contains(&one.mark()))
 }
 
 /// What a refusal of an image or a file says, in lower case.
 const SIGNS: [&str; 9] =
     ["image", "pdf", "document", "inline_data", "inlinedata", "file_data", "input_file", "audio", "mime type"];
+
+/// The same of servers that fail at what they refuse (Ollama, llama.cpp).
+const SERVER_SIGNS: [&str; 5] = [
+    "image input is not supported",
+    "image: unknown format",
+    "invalid image input",
+    "failed to load image",
+    "missing data required for image input",
+];
 
 /// Where the lists of messages are, as the formats name them.
 const LISTS: [&str; 3] = ["messages", "input", "contents"];
@@ -95,25 +106,52 @@ fn last_message(text: &str) -> Option<usize> {
     messages.len().checked_sub(1)
 }
 
-fn replaced(text: &str, refused: &[&Media<'_>]) -> Option<Vec<u8>> {
-    if refused.is_empty() {
+/// The text without those of `found` that are refused; `None` where none is.
+fn replaced(text: &str, found: &[Media<'_>], is_refused: impl Fn(&Media<'_>) -> bool) -> Option<Vec<u8>> {
+    let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+    for one in found.iter().filter(|one| is_refused(one)) {
+        match &one.place {
+            Place::Block => edits.push((one.range.clone(), one.words.clone())),
+            Place::Beside { list, content_end } => {
+                let of_list = |other: &&Media<'_>| matches!(&other.place, Place::Beside { list: of, .. } if of == list);
+                if !edits.iter().any(|(range, _)| range == list) {
+                    let kept = found.iter().filter(of_list).filter(|other| !is_refused(other));
+                    let kept: Vec<&str> = kept.filter_map(|other| text.get(other.range.clone())).collect();
+                    edits.push((list.clone(), format!("[{}]", kept.join(","))));
+                }
+                edits.push((*content_end..*content_end, one.words.clone()));
+            }
+        }
+    }
+    if edits.is_empty() {
         return None;
     }
+    edits.sort_by_key(|(range, _)| range.start);
     let mut out = Vec::with_capacity(text.len());
     let mut end = 0;
-    for one in refused {
-        out.extend_from_slice(text.get(end..one.range.start)?.as_bytes());
-        out.extend_from_slice(one.words.as_bytes());
-        end = one.range.end;
+    for (range, words) in edits {
+        out.extend_from_slice(text.get(end..range.start)?.as_bytes());
+        out.extend_from_slice(words.as_bytes());
+        end = range.end;
     }
     out.extend_from_slice(text.get(end..)?.as_bytes());
     Some(out)
+}
+
+/// How something is in a request.
+#[derive(Debug)]
+enum Place {
+    /// As a block among those of its message.
+    Block,
+    /// In a list beside the text of its message, which ends before a quotation mark (Ollama).
+    Beside { list: Range<usize>, content_end: usize },
 }
 
 /// An image or a file in a request.
 #[derive(Debug)]
 struct Media<'a> {
     range: Range<usize>,
+    place: Place,
     /// The numbers of the elements that it is in, from the message on.
     path: Vec<usize>,
     /// What it is.
@@ -169,13 +207,35 @@ fn find<'a>(text: &str, value: &'a RawValue, path: &mut Vec<usize>, is_response:
     }
     let Ok(Members(members)) = serde_json::from_str::<Members<'a>>(value.get()) else { return };
     if let Some((content, words)) = media(&members, is_response) {
-        found.push(Media { range: place(text, value), path: path.clone(), content, words });
+        found.push(Media { range: place(text, value), place: Place::Block, path: path.clone(), content, words });
         return;
     }
+    beside(text, &members, path, found);
     for (name, inner) in members {
         if INSIDE.contains(&name.as_str()) {
             find(text, inner, path, name == "functionResponse" || is_response, found);
         }
+    }
+}
+
+/// Finds the images beside the text of a message.
+fn beside<'a>(text: &str, members: &[(String, &'a RawValue)], path: &[usize], found: &mut Vec<Media<'a>>) {
+    let member = |wanted: &str| members.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value);
+    let (Some(images), Some(content)) = (member("images"), member("content")) else { return };
+    let Ok(elements) = serde_json::from_str::<Vec<&'a RawValue>>(images.get()) else { return };
+    if !content.get().starts_with('"') {
+        return;
+    }
+    let list = place(text, images);
+    let content_end = place(text, content).end.saturating_sub(1);
+    for (at, element) in elements.into_iter().enumerate() {
+        found.push(Media {
+            range: place(text, element),
+            place: Place::Beside { list: list.clone(), content_end },
+            path: path.iter().copied().chain([at]).collect(),
+            content: element.get(),
+            words: format!("\\n{}", words("image")),
+        });
     }
 }
 
@@ -269,6 +329,34 @@ mod tests {
         assert_eq!((left(&without.body).as_str(), without.left_out.len()), ("d", 3));
         let newest = json!({"messages": [{"role": "user", "content": [image("a")]}]}).to_string();
         assert_eq!(without_refused_media(newest.as_bytes(), &too_large), None);
+    }
+
+    #[test]
+    fn an_image_beside_the_text_of_a_message_is_told_at_its_end() {
+        let body = json!({"model": "m", "messages": [
+            {"role": "user", "content": "Say \"what\".", "images": ["a", "b"]},
+            {"role": "assistant", "content": "So."},
+            {"role": "tool", "content": "c", "images": ["c"]},
+        ]});
+        let text = body.to_string();
+        let failed = |kind, message: &str| ProviderFailure::new(kind, message);
+        let unknown = failed(ProviderFailureKind::Server, "failed to process inputs: image: unknown format");
+        let newest = without_refused_media(text.as_bytes(), &unknown).unwrap();
+        let words = "[image, left out, since the model's provider does not take it]";
+        let mut expected = body.clone();
+        expected["messages"][2] = json!({"role": "tool", "content": format!("c\n{words}"), "images": []});
+        assert_eq!(serde_json::from_slice::<Value>(&newest.body).unwrap(), expected);
+        // Asked again without it, the older ones are refused too.
+        let all = without_refused_media(&newest.body, &unknown).unwrap();
+        let told = format!("Say \"what\".\n{words}\n{words}");
+        expected["messages"][0] = json!({"role": "user", "content": told, "images": []});
+        assert_eq!(serde_json::from_slice::<Value>(&all.body).unwrap(), expected);
+        let mut first = body;
+        first["messages"][0] = json!({"role": "user", "content": format!("Say \"what\".\n{words}"), "images": ["b"]});
+        let mark = Media::all(&text).first().unwrap().mark();
+        assert_eq!(serde_json::from_slice::<Value>(&still_without_media(text.as_bytes(), &[mark]).unwrap()).unwrap(), first);
+        let down = failed(ProviderFailureKind::Server, "image runner is gone");
+        assert_eq!(without_refused_media(text.as_bytes(), &down), None);
     }
 
     #[test]

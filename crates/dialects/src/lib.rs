@@ -32,6 +32,7 @@ pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 mod optional;
+mod outcome_mark;
 mod profile;
 mod recover;
 mod reply;

@@ -10,11 +10,16 @@ pub(crate) struct InFlight {
     /// The place that it takes if nobody appends before it.
     seq: Seq,
     pub(crate) assembler: Assembler,
+    /// What people were told of the call since it is made, for who comes before anything is said.
+    notices: Vec<String>,
 }
+
+/// The most notices of a call that are kept; the newest are.
+const MAX_NOTICES: usize = 8;
 
 impl InFlight {
     pub(crate) fn new(seq: Seq) -> Self {
-        Self { seq, assembler: Assembler::default() }
+        Self { seq, assembler: Assembler::default(), notices: Vec::new() }
     }
 
     pub(crate) fn seq(&self) -> Seq {
@@ -26,11 +31,16 @@ impl InFlight {
     pub(crate) fn push(&mut self, deltas: Vec<StreamDelta>, out: Option<&mut Vec<Event>>) {
         let Some(out) = out else {
             for delta in deltas {
+                self.keep_notice(&delta);
                 self.assembler.push(delta);
             }
             return;
         };
         for delta in deltas {
+            if let Some(text) = self.keep_notice(&delta) {
+                out.push(Event::Notice { level: "warning", text });
+                continue;
+            }
             let told = match &delta {
                 StreamDelta::Text(text) | StreamDelta::Reasoning(text) | StreamDelta::Refusal(text) if text.is_empty() => {
                     continue;
@@ -45,7 +55,8 @@ impl InFlight {
                 | StreamDelta::BlockEnded { .. }
                 | StreamDelta::Opaque(_)
                 | StreamDelta::Usage(_)
-                | StreamDelta::Finished(_) => None,
+                | StreamDelta::Finished(_)
+                | StreamDelta::Notice(_) => None,
                 StreamDelta::Rewritten(blocks) => {
                     self.tell_rewritten(blocks, out);
                     None
@@ -56,6 +67,15 @@ impl InFlight {
                 self.tell(told, out);
             }
         }
+    }
+
+    fn keep_notice(&mut self, delta: &StreamDelta) -> Option<String> {
+        let StreamDelta::Notice(text) = delta else { return None };
+        if self.notices.len() == MAX_NOTICES {
+            self.notices.remove(0);
+        }
+        self.notices.push(text.clone());
+        Some(text.clone())
     }
 
     fn tell(&self, told: Told, out: &mut Vec<Event>) {
@@ -120,6 +140,9 @@ impl InFlight {
     /// Everything so far, each block in one delta, for a watcher who comes now.
     pub(crate) fn tell_all(&self, out: &mut Vec<Event>) {
         tell_message(self.seq, self.assembler.blocks(), out);
+        if self.assembler.is_empty() {
+            out.extend(self.notices.iter().map(|text| Event::Notice { level: "warning", text: text.clone() }));
+        }
     }
 }
 

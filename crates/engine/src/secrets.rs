@@ -165,6 +165,8 @@ impl Hidden {
             StreamDelta::CallArguments { key, text } => self.text(Part::Arguments(key), &text, out),
             // What is counted may come between two pieces of one text.
             delta @ StreamDelta::Usage(_) => out.push(delta),
+            // No part of the message, so no text of it ends.
+            delta @ StreamDelta::Notice(_) => out.extend(self.secrets.hide_in_delta(delta)),
             other => {
                 self.release(|_| true, out);
                 out.extend(self.secrets.hide_in_delta(other));

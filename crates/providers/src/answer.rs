@@ -17,6 +17,8 @@ use crate::explain::{explain, redact};
 use crate::http::{Endpoint, Prepared};
 use crate::retry::{Failed, Patience};
 
+/// The shortest wait for another attempt of which people are told.
+const LONG_WAIT: Duration = Duration::from_secs(2);
 /// The most bytes of the body that become one batch.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
 /// How long a failing provider may take to say the rest.
@@ -52,6 +54,8 @@ struct Answer {
 
 enum State {
     Closed,
+    /// Another attempt is made after a while.
+    Waiting(Duration),
     Open(Box<Open>),
     /// The answer is complete; its body may not have ended.
     Draining(Response),
@@ -88,10 +92,24 @@ impl Answer {
                     drop(timeout(MAX_DRAIN, drain).await);
                     return None;
                 }
+                State::Waiting(delay) => {
+                    sleep(delay).await;
+                    self.state = State::Closed;
+                }
                 // Apart, so that an answer that streams for minutes does not keep the room that asking for it takes.
                 State::Closed => match Box::pin(self.open()).await {
-                    Ok(open) => self.state = State::Open(Box::new(open)),
-                    Err(failed) => self.failed(failed).await,
+                    Ok(open) => {
+                        self.state = State::Open(Box::new(open));
+                        let notices = self.call.request.take_notices();
+                        if !notices.is_empty() {
+                            return Some(Ok(notices));
+                        }
+                    }
+                    Err(failed) => {
+                        if let Some(notice) = self.failed(failed) {
+                            return Some(Ok(vec![notice]));
+                        }
+                    }
                 },
                 State::Open(mut open) => {
                     let mut batch = Vec::new();
@@ -108,9 +126,12 @@ impl Answer {
                             failure.request_id = failure.request_id.or(open.request_id);
                             drop(open.response);
                             self.has_content |= batch.iter().any(is_content);
-                            self.failed(Failed::from(failure)).await;
-                            if matches!(self.state, State::Closed) {
-                                continue;
+                            let notice = self.failed(Failed::from(failure));
+                            if matches!(self.state, State::Waiting(_)) {
+                                match notice {
+                                    Some(notice) => return Some(Ok(vec![notice])),
+                                    None => continue,
+                                }
                             }
                         }
                     }
@@ -132,26 +153,31 @@ impl Answer {
         Ok(Open { response: opened.response, reply, request_id: opened.request_id })
     }
 
-    /// Waits for another attempt, or gives up.
-    async fn failed(&mut self, failed: Failed) {
+    /// Whether and when another attempt is made, and what people are told of it where they wait for long.
+    fn failed(&mut self, failed: Failed) -> Option<StreamDelta> {
         let config = &self.call.endpoint.config;
         let jitter = RandomState::new().build_hasher().finish();
         let delay = failed.delay(self.attempt, self.call.patience, jitter).filter(|_| !self.has_content);
         let Some(delay) = delay else {
             let failure = ProviderFailure { after_content: self.has_content, ..failed.failure };
             self.state = State::Failed(explain(config, &self.call.model, failure));
-            return;
+            return None;
         };
         self.attempt += 1;
         tracing::info!(
             provider = config.name,
             attempt = self.attempt,
             delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-            failure = redact(config, failed.failure.message),
+            failure = redact(config, failed.failure.message.clone()),
             "a model call failed and is tried again"
         );
-        sleep(delay).await;
-        self.state = State::Closed;
+        self.state = State::Waiting(delay);
+        (delay >= LONG_WAIT).then(|| {
+            // How long is waited is said once.
+            let failure = ProviderFailure { retry_after_ms: None, ..failed.failure };
+            let ProviderFailure { message, .. } = explain(config, &self.call.model, failure);
+            StreamDelta::Notice(format!("{message}; it is asked again in {} s", delay.as_millis().div_ceil(1000)))
+        })
     }
 }
 
@@ -237,7 +263,7 @@ fn price(batch: &mut [StreamDelta], prices: Option<Prices>) {
 /// Whether a delta is a part of the answer, which a second attempt would repeat.
 fn is_content(delta: &StreamDelta) -> bool {
     match delta {
-        StreamDelta::Usage(_) | StreamDelta::Finished(_) => false,
+        StreamDelta::Usage(_) | StreamDelta::Finished(_) | StreamDelta::Notice(_) => false,
         StreamDelta::Text(_)
         | StreamDelta::Reasoning(_)
         | StreamDelta::Refusal(_)

@@ -77,6 +77,18 @@ fn hint(config: &EndpointConfig, failure: &ProviderFailure) -> Option<String> {
     if let Some(wrote) = unreadable_call(failure) {
         return Some(format!("the model wrote: {wrote}"));
     }
+    if failure.kind == K::InvalidRequest && is_of_form(failure) {
+        let form = "this model takes no form of the answer (`output`) here";
+        return Some(if config.dialect.name() == "openai-chat" {
+            format!(
+                "{form}: `structured_output = \"prompt\"` in the profile of [providers.{}] tells it of the form in words, and \
+                 `structured_output_with_tools = false` does while it has tools",
+                config.name
+            )
+        } else {
+            form.to_owned()
+        });
+    }
     match failure.kind {
         K::Auth => {
             let place = config.key_variable.clone().unwrap_or_else(|| format!("api_key of [providers.{}]", config.name));
@@ -100,6 +112,14 @@ fn hint(config: &EndpointConfig, failure: &ProviderFailure) -> Option<String> {
         // Told where it is known what could not be reached.
         | K::Connect => None,
     }
+}
+
+/// Whether it is about the form of the answer.
+fn is_of_form(failure: &ProviderFailure) -> bool {
+    let param = failure.said.as_ref().and_then(|said| said.param.as_deref()).unwrap_or_default();
+    let names = ["response_format", "text.format", "responseschema", "response_schema", "response mime type", "json mode"];
+    let (message, param) = (failure.message.to_lowercase(), param.to_lowercase());
+    names.iter().any(|name| message.contains(name) || param.starts_with(name))
 }
 
 /// What the model wrote where its provider could not read it as a call: that shows best what went wrong.

@@ -11,7 +11,7 @@ use reqwest::{Client, Method, Request, Response, Url};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ModelFacts, Origin, ProviderFailure, ProviderFailureKind, TokenCounting};
+use turnwright_core::{ModelFacts, Origin, ProviderFailure, ProviderFailureKind, StreamDelta, TokenCounting};
 use turnwright_dialects::{
     ErrorResponse, HttpRequest, Offered, Profile, Refused, Target, measure, still_without_media, token_counting,
     without_refused_media,
@@ -24,6 +24,7 @@ use crate::explain::{explain, shown_url};
 use crate::kept::KeptRequests;
 use crate::mended::{LeftOut, MendedTalks, Talk};
 use crate::retry::{Failed, Patience, retry_after_ms};
+use crate::unseen::unseen;
 use crate::{EndpointConfig, client};
 
 /// The most bytes of an error's body that are read.
@@ -104,7 +105,8 @@ impl Provider for HttpProvider {
             request.body = body.into();
         }
         let offered = if config.profile.recover_text_calls.is_empty() { Offered::default() } else { Offered::of(prompt) };
-        let request = Prepared { request, model: model.to_owned(), talk };
+        let notices = unseen(prompt, &request.body).into_iter().collect();
+        let request = Prepared { request, model: model.to_owned(), talk, notices };
         let patience = Patience::new(config.max_retries, &prompt.settings.fallback);
         let endpoint = Arc::clone(&self.endpoint);
         let call = Call { endpoint, model: origin.model, prices: facts.prices, request, offered, patience };
@@ -168,6 +170,15 @@ pub(crate) struct Prepared {
     model: String,
     /// What it is part of; `None` where it stands alone.
     talk: Option<Talk>,
+    /// What people should know of it.
+    notices: Vec<String>,
+}
+
+impl Prepared {
+    /// What people should know of it, once.
+    pub(crate) fn take_notices(&mut self) -> Vec<StreamDelta> {
+        std::mem::take(&mut self.notices).into_iter().map(StreamDelta::Notice).collect()
+    }
 }
 
 /// What every request needs.
@@ -222,7 +233,7 @@ impl Endpoint {
 
     /// Sends a request once; where the endpoint refuses a part of it that can be done without, once more without that
     /// for each such part.
-    pub(crate) async fn open(&self, Prepared { request, model, talk }: &mut Prepared) -> Result<Opened, Failed> {
+    pub(crate) async fn open(&self, Prepared { request, model, talk, notices }: &mut Prepared) -> Result<Opened, Failed> {
         let mut left_out = LeftOut::default();
         let mut mends = 0;
         loop {
@@ -242,6 +253,7 @@ impl Endpoint {
                 Some(mended.body)
             } else {
                 without().map(|without| {
+                    notices.extend(failure.map(|failure| refused_media(&self.config, model, failure, without.left_out.len())));
                     left_out.media.extend(without.left_out);
                     without.body
                 })
@@ -340,6 +352,13 @@ impl Endpoint {
         let text = "its list of models broke off or is too long";
         Err(ProviderFailure::new(ProviderFailureKind::CutOff, text).into())
     }
+}
+
+/// What people are told of images and files that a provider refused.
+fn refused_media(config: &EndpointConfig, model: &str, failure: &ProviderFailure, count: usize) -> String {
+    let ProviderFailure { message, .. } = explain(config, model, failure.clone());
+    let what = if count == 1 { "1 image or file".to_owned() } else { format!("{count} images or files") };
+    format!("{message}; it is asked again without what it refused, which is left out from now on ({what})")
 }
 
 fn redirected(response: &Response) -> ProviderFailure {

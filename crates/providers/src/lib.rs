@@ -16,6 +16,7 @@ mod probe;
 mod reading;
 mod retry;
 mod secret;
+mod unseen;
 
 pub use config::{EndpointConfig, Timeouts};
 pub use embeddings::HttpEmbedder;

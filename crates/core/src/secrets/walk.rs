@@ -221,6 +221,10 @@ impl Secrets {
                 self.hide_in_blocks(&mut blocks);
                 Some(StreamDelta::Rewritten(blocks))
             }
+            StreamDelta::Notice(mut text) => {
+                self.hide_in(&mut text);
+                Some(StreamDelta::Notice(text))
+            }
             delta @ (StreamDelta::Text(_)
             | StreamDelta::Reasoning(_)
             | StreamDelta::Refusal(_)

@@ -1,13 +1,12 @@
 //! ChatGPT's export (`conversations.json`): each conversation a tree of nodes under `mapping`, the newest message of the
 //! branch that was shown last under `current_node`.
 
-use std::collections::HashMap;
-
 use serde_json::{Map, Value};
 use turnwright_core::ContentBlock;
 
 use super::draft::{Draft, Given};
-use super::{content, list, text, time, tree};
+use super::tree::{self, Node};
+use super::{content, list, text, time};
 
 pub(super) fn read(conversation: &Value) -> Draft {
     let mut draft = Draft::new("chatgpt");
@@ -15,29 +14,24 @@ pub(super) fn read(conversation: &Value) -> Draft {
     draft.title = text(conversation, "title").map(str::to_owned);
     draft.created_at_ms = time::milliseconds(conversation.get("create_time"));
     draft.model = text(conversation, "default_model_slug").map(str::to_owned);
-    let nodes: HashMap<&str, &Value> = conversation
-        .get("mapping")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .map(|(id, node)| (id.as_str(), node))
+    let mapping = conversation.get("mapping").and_then(Value::as_object).into_iter().flatten();
+    let nodes: Vec<Node<'_>> = mapping
+        .map(|(id, node)| Node {
+            id: Some(id),
+            parent: text(node, "parent"),
+            at_ms: time::milliseconds(node.get("message").and_then(|message| message.get("create_time"))),
+            message: node,
+        })
         .collect();
-    let leaf = text(conversation, "current_node").filter(|leaf| nodes.contains_key(leaf)).or_else(|| newest(&nodes));
-    let path = leaf.map(|leaf| tree::path(&nodes, leaf, "parent")).unwrap_or_default();
-    let said = |node: &&&Value| node.get("message").is_some_and(Value::is_object);
-    let others = nodes.values().filter(said).count().saturating_sub(path.iter().filter(said).count());
+    let path = tree::branch(&nodes, text(conversation, "current_node"), "children", &mut draft);
+    let said = |node: &&Value| node.get("message").is_some_and(Value::is_object);
+    let others = nodes.iter().map(|node| node.message).filter(said).count();
+    let others = others.saturating_sub(path.iter().copied().filter(said).count());
     draft.leave_out_many("a message of another branch", others);
     for message in path.into_iter().filter_map(|node| node.get("message")).filter(|message| message.is_object()) {
         self::message(message, &mut draft);
     }
     draft
-}
-
-/// The leaf whose message is the newest.
-fn newest<'a>(nodes: &HashMap<&'a str, &'a Value>) -> Option<&'a str> {
-    let leaves = nodes.iter().filter(|(_, node)| list(node, "children").is_empty());
-    let time = |node: &Value| time::milliseconds(node.get("message").and_then(|message| message.get("create_time")));
-    leaves.max_by_key(|(id, node)| (time(node), **id)).map(|(id, _)| *id)
 }
 
 fn message(message: &Value, draft: &mut Draft) {

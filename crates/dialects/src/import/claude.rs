@@ -1,13 +1,12 @@
 //! Claude's export (`conversations.json` of claude.ai): `chat_messages`, each with `content` blocks in the form of Anthropic's
 //! API, the results of calls in the answer that made them.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 use turnwright_core::ContentBlock;
 
 use super::draft::{Draft, Given};
-use super::{content, list, text, time, tree};
+use super::tree::{self, Node};
+use super::{content, list, text, time};
 
 pub(super) fn read(conversation: &Value, messages: &[Value]) -> Draft {
     let mut draft = Draft::new("claude");
@@ -15,12 +14,14 @@ pub(super) fn read(conversation: &Value, messages: &[Value]) -> Draft {
     draft.title = text(conversation, "name").map(str::to_owned);
     draft.created_at_ms = time::milliseconds(conversation.get("created_at"));
     draft.model = text(conversation, "model").map(str::to_owned);
-    let nodes: HashMap<&str, &Value> = messages.iter().filter_map(|message| Some((text(message, "uuid")?, message))).collect();
-    let leaf = text(conversation, "current_leaf_message_uuid").filter(|leaf| nodes.contains_key(leaf));
-    let path = match leaf {
-        Some(leaf) => tree::path(&nodes, leaf, "parent_message_uuid"),
-        None => messages.iter().collect(),
-    };
+    let nodes = messages.iter().map(|message| Node {
+        id: text(message, "uuid"),
+        parent: text(message, "parent_message_uuid"),
+        at_ms: time::milliseconds(message.get("created_at")),
+        message,
+    });
+    let leaf = text(conversation, "current_leaf_message_uuid");
+    let path = tree::branch(&nodes.collect::<Vec<_>>(), leaf, "children", &mut draft);
     draft.leave_out_many("a message of another branch", messages.len().saturating_sub(path.len()));
     for message in path {
         let at_ms = time::milliseconds(message.get("created_at"));

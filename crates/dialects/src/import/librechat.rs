@@ -1,12 +1,11 @@
 //! LibreChat's export: messages that name their parents in a flat list, or a tree of `children` (`recursive`).
 
-use std::collections::{HashMap, HashSet};
-
 use serde_json::Value;
 use turnwright_core::ContentBlock;
 
 use super::draft::{Draft, Given};
-use super::{content, list, text, time, tree};
+use super::tree::{self, Node};
+use super::{content, list, text, time};
 
 /// The messages, where this is the form.
 pub(super) fn messages(value: &Value) -> Option<&[Value]> {
@@ -29,17 +28,8 @@ pub(super) fn read(conversation: &Value, messages: &[Value]) -> Draft {
     }
     let mut all = Vec::new();
     flatten(messages, None, &mut all);
-    let nodes: HashMap<&str, &Value> = all.iter().filter_map(|(id, _, message)| Some(((*id)?, *message))).collect();
-    let parents: HashSet<&str> = all.iter().filter_map(|(_, parent, _)| *parent).collect();
-    let is_linked = all.iter().any(|(_, parent, _)| parent.is_some_and(|parent| nodes.contains_key(parent)));
-    let path: Vec<&Value> = if is_linked {
-        // Nothing says which branch was shown: the one with the newest message.
-        let leaves = all.iter().zip(0_usize..).filter(|((id, ..), _)| id.is_some_and(|id| !parents.contains(id)));
-        let newest = leaves.max_by_key(|((_, _, message), at)| (time::milliseconds(message.get("createdAt")), *at));
-        newest.and_then(|((id, ..), _)| *id).map(|leaf| follow(&all, &nodes, leaf)).unwrap_or_default()
-    } else {
-        all.iter().map(|(_, _, message)| *message).collect()
-    };
+    // Nothing says which branch was shown: the one with the newest message.
+    let path = tree::branch(&all, None, "children", &mut draft);
     draft.leave_out_many("a message of another branch", all.len().saturating_sub(path.len()));
     for message in path {
         self::message(message, &mut draft);
@@ -47,31 +37,14 @@ pub(super) fn read(conversation: &Value, messages: &[Value]) -> Draft {
     draft
 }
 
-/// Id, parent and message.
-type Node<'a> = (Option<&'a str>, Option<&'a str>, &'a Value);
-
+/// All messages. In a tree the parent may be said by the nesting alone.
 fn flatten<'a>(messages: &'a [Value], parent: Option<&'a str>, all: &mut Vec<Node<'a>>) {
     for message in messages {
         let id = text(message, "messageId");
-        all.push((id, text(message, "parentMessageId").or(parent), message));
+        let parent = text(message, "parentMessageId").or(parent);
+        all.push(Node { id, parent, at_ms: time::milliseconds(message.get("createdAt")), message });
         flatten(list(message, "children"), id, all);
     }
-}
-
-/// The messages up to `leaf`. In a tree the parent may be said by the nesting alone.
-fn follow<'a>(all: &[Node<'a>], nodes: &HashMap<&'a str, &'a Value>, leaf: &'a str) -> Vec<&'a Value> {
-    if all.iter().all(|(_, parent, message)| parent.is_none() || message.get("parentMessageId").is_some()) {
-        return tree::path(nodes, leaf, "parentMessageId");
-    }
-    let parents: HashMap<&str, Option<&str>> = all.iter().filter_map(|(id, parent, _)| Some(((*id)?, *parent))).collect();
-    let mut path = Vec::new();
-    let mut next = Some(leaf);
-    while let Some(node) = next.and_then(|id| nodes.get(id)).filter(|_| path.len() < all.len()) {
-        path.push(*node);
-        next = next.and_then(|id| parents.get(id).copied().flatten());
-    }
-    path.reverse();
-    path
 }
 
 fn message(message: &Value, draft: &mut Draft) {

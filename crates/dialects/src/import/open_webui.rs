@@ -1,14 +1,13 @@
 //! Open WebUI's chat export: a tree of messages under `chat.history`. What an answer called is in its `output` items, or in
 //! `<details>` elements of its text.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 use turnwright_core::ContentBlock;
 
 use super::details::{self, Piece};
 use super::draft::{Draft, Given};
-use super::{content, list, text, time, tree};
+use super::tree::{self, Node};
+use super::{content, list, text, time};
 
 /// The chat inside of a record, where this is the form.
 pub(super) fn chat(value: &Value) -> Option<&Value> {
@@ -27,26 +26,21 @@ pub(super) fn read(record: &Value, chat: &Value) -> Draft {
         draft.system(system);
     }
     let history = chat.get("history").unwrap_or(&Value::Null);
-    let nodes: HashMap<&str, &Value> = history
-        .get("messages")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .map(|(id, message)| (id.as_str(), message))
+    let messages = history.get("messages").and_then(Value::as_object).into_iter().flatten();
+    let nodes: Vec<Node<'_>> = messages
+        .map(|(id, message)| Node {
+            id: Some(id),
+            parent: text(message, "parentId"),
+            at_ms: time::milliseconds(message.get("timestamp")),
+            message,
+        })
         .collect();
-    let current = text(history, "currentId").filter(|current| nodes.contains_key(current)).or_else(|| newest(&nodes));
-    let path = current.map(|current| tree::path(&nodes, current, "parentId")).unwrap_or_default();
+    let path = tree::branch(&nodes, text(history, "currentId"), "childrenIds", &mut draft);
     draft.leave_out_many("a message of another branch", nodes.len().saturating_sub(path.len()));
     for message in path {
         self::message(message, &mut draft);
     }
     draft
-}
-
-/// The leaf with the newest message.
-fn newest<'a>(nodes: &HashMap<&'a str, &'a Value>) -> Option<&'a str> {
-    let leaves = nodes.iter().filter(|(_, node)| list(node, "childrenIds").is_empty());
-    leaves.max_by_key(|(id, node)| (time::milliseconds(node.get("timestamp")), **id)).map(|(id, _)| *id)
 }
 
 fn message(message: &Value, draft: &mut Draft) {

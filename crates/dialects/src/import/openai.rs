@@ -5,11 +5,10 @@ use turnwright_core::{AssistantBlock, ContentBlock};
 
 use super::draft::{Draft, Given};
 use super::{content, list, text, time};
+use crate::outcome_mark;
 
 /// How the message begins that stands for images in results, which this form has no place for.
 const IMAGES: &str = "Images in the result of the tool call ";
-/// How the text of a failed result begins, for which this form has no place either.
-const FAILED: &str = "ERROR: ";
 
 /// The messages, where this is the form.
 pub(super) fn messages(value: &Value) -> Option<&[Value]> {
@@ -100,12 +99,12 @@ fn arguments(function: &Value) -> String {
     }
 }
 
-/// Whether a result says that it failed; the words that say so are taken off.
+/// Whether a result is marked as one that failed; the mark is taken off. What only reads like an error is none.
 fn take_failed(content: &mut [ContentBlock]) -> bool {
     let Some(ContentBlock::Text { text }) = content.first_mut() else { return false };
-    let Some(rest) = text.strip_prefix(FAILED) else { return false };
+    let Some((rest, failed)) = outcome_mark::taken_off(text) else { return false };
     *text = rest.to_owned();
-    true
+    failed
 }
 
 /// Puts images back into the results that they belong to, where the message is the one that our own export puts behind

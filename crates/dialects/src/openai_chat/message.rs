@@ -16,6 +16,7 @@ use crate::json;
 use crate::kept::MessageWriter;
 use crate::media::{self, DataUrl};
 use crate::name::wire_name;
+use crate::outcome_mark;
 use crate::profile::{DocumentParts, EmptyContent, Profile, ReasoningReplay, StructuredOutput, SystemRole};
 
 /// One message, ready to be written.
@@ -94,6 +95,8 @@ pub(crate) struct Writer {
     is_after_results: bool,
     /// Whether it is a person's.
     is_after_person: bool,
+    /// Whether results are marked so that a reader knows again which failed.
+    marks_outcomes: bool,
 }
 
 /// What an assistant says between results and a user message, where an endpoint demands that one speaks there.
@@ -116,7 +119,18 @@ impl MessageWriter for Writer {
 
 impl Writer {
     pub(crate) fn new(profile: &Profile) -> Self {
-        Self { ids: Ids::new(profile.tool_call_ids), newest_ids: Vec::new(), is_after_results: false, is_after_person: false }
+        Self {
+            ids: Ids::new(profile.tool_call_ids),
+            newest_ids: Vec::new(),
+            is_after_results: false,
+            is_after_person: false,
+            marks_outcomes: false,
+        }
+    }
+
+    /// Writes a conversation that is to be read again elsewhere.
+    pub(crate) fn for_readers(profile: &Profile) -> Self {
+        Self { marks_outcomes: true, ..Self::new(profile) }
     }
 
     /// Writes the system prompt, where there is one.
@@ -211,7 +225,10 @@ impl Writer {
         for (result, position) in results.iter().zip(0..) {
             let id = self.newest_ids.get(position).cloned().unwrap_or_else(|| result.id.to_string());
             let mut text = result.text();
-            if result.result.outcome.is_error() {
+            let is_error = result.result.outcome.is_error();
+            if self.marks_outcomes {
+                outcome_mark::put_on(&mut text, is_error);
+            } else if is_error {
                 text.insert_str(0, "ERROR: ");
             }
             let before = pictures.len();

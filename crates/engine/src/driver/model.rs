@@ -92,7 +92,9 @@ impl ModelCall {
             };
             match stream.next().instrument(self.report.span.clone()).await {
                 Some(Ok(deltas)) => {
-                    self.report.hear_content();
+                    if deltas.iter().any(|delta| !matches!(delta, StreamDelta::Notice(_))) {
+                        self.report.hear_content();
+                    }
                     let has_calls = Self::take(deltas, &mut live.lock());
                     if has_calls && self.allows_calls {
                         return Said::Calls;

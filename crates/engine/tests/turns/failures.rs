@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use turnwright_core::{
-    ApproveMode, ContentBlock, Control, Entry, Journal, ModelRef, ProviderFailure, ProviderFailureKind as Kind, TurnSettings,
-    TurnStatus, Usage,
+    ApproveMode, ContentBlock, Control, Entry, Finish, FinishReason, Journal, ModelRef, ProviderFailure,
+    ProviderFailureKind as Kind, StreamDelta, TurnSettings, TurnStatus, Usage,
 };
 use turnwright_engine::{
     Engine, EngineParts, Event, NewConversation, NewMessage, Provider, Providers, SettingsOverlay, Store, TurnState, WatchFrom,
@@ -229,6 +229,31 @@ async fn a_conversation_that_stays_too_long_fails_and_can_be_gone_on_with() {
     let reason = "it failed; its beginning was put into a summary, and it is still too long".to_owned();
     assert_eq!(turn(&engine, "go").await, TurnState::Ended(TurnStatus::Failed { reason }));
     assert_eq!(turn(&engine, "shorter").await, completed());
+}
+
+#[tokio::test]
+async fn what_is_told_of_a_call_while_it_is_waited_for_reaches_who_watches_and_who_comes_then() {
+    let gate = Arc::new(Semaphore::new(0));
+    let busy = vec![StreamDelta::Notice("asked again in 50 s".to_owned())];
+    let said = text("Here.").into_iter().chain([StreamDelta::Finished(Finish { reason: FinishReason::Stop, raw: None })]);
+    let a = script([Answer::of([busy, said.collect()]).gated(&gate)]);
+    let engine = engine(Arc::default(), &a, &script([]), echo());
+    begun(&engine).await;
+    let is_told = |event: &Event| matches!(event, Event::Notice { text, .. } if text == "asked again in 50 s");
+    let mut watch = engine.watch(&id(), WatchFrom::Now).await.unwrap();
+    let sent = engine.send(&id(), NewMessage::text("go")).await.unwrap();
+    gate.add_permits(1);
+    while !watch.next().await.unwrap().events.iter().any(is_told) {}
+    let mut late = engine.watch(&id(), WatchFrom::Now).await.unwrap();
+    assert!(late.next().await.unwrap().events.iter().any(is_told));
+    gate.add_permits(2);
+    assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    let journal = engine.journal(&id()).await.unwrap();
+    let stored = journal.entries().iter().find_map(|stored| match &*stored.entry {
+        Entry::Assistant(message) => Some(message.text()),
+        _ => None,
+    });
+    assert_eq!(stored.as_deref(), Some("Here."));
 }
 
 #[tokio::test]

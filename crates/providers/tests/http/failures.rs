@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use turnwright_core::{ProviderFailure, ProviderFailureKind as Kind, ProviderSaid};
+use turnwright_core::{ProviderFailure, ProviderFailureKind as Kind, ProviderSaid, StreamDelta};
 use turnwright_engine::Provider;
 use turnwright_network::{Network, Proxies, ProxyAddress};
 use turnwright_providers::{EndpointConfig, Secret};
@@ -70,6 +71,31 @@ async fn what_may_pass_is_tried_again_after_the_servers_delay() {
     let came = collect(ask(&provider(EndpointConfig { max_retries: 2, ..server.config() }))).await;
     assert_eq!((came.text(), came.failure), ("hello".to_owned(), None));
     assert!(start.elapsed() >= Duration::from_millis(80), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_long_wait_for_a_provider_is_told_before_it_and_a_short_one_is_not() {
+    let busy = refused("429 Too Many Requests", "retry-after: 50\r\n", "slow down", "");
+    let server = Server::start(vec![busy, good()]).await;
+    let mut asked = ask(&provider(EndpointConfig { max_retries: 2, ..server.config() }));
+    let told = "provider `local` takes no more requests at the moment (429): slow down; it is asked again in 50 s";
+    assert_eq!(asked.next().await, Some(Ok(vec![StreamDelta::Notice(told.to_owned())])));
+    let soon = refused("429 Too Many Requests", "retry-after-ms: 1\r\n", "slow down", "");
+    let server = Server::start(vec![soon, good()]).await;
+    let came = collect(ask(&provider(EndpointConfig { max_retries: 2, ..server.config() }))).await;
+    assert_eq!((came.text(), came.notices()), ("hello".to_owned(), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_form_of_the_answer_that_is_refused_is_told_with_the_key_that_mends_it() {
+    for message in ["This response_format type is unavailable now", "json mode cannot be combined with tool/function calling"] {
+        let failure = ask_script(refused("400 Bad Request", "", message, "")).await.failed();
+        assert!(
+            failure.message.contains("`structured_output = \"prompt\"` in the profile of [providers.local]"),
+            "{}",
+            failure.message
+        );
+    }
 }
 
 #[tokio::test]

@@ -69,6 +69,11 @@ fn thinks(api: &Api, mark: &str) -> AssistantMessage {
 }
 
 async fn ask(provider: &HttpProvider, conversation: &str, messages: Vec<PromptMessage<'_>>) -> String {
+    heard(provider, conversation, messages).await.0
+}
+
+/// What the model says, and what people are told of the call.
+async fn heard(provider: &HttpProvider, conversation: &str, messages: Vec<PromptMessage<'_>>) -> (String, Vec<String>) {
     let (settings, conversation) = (settings(), conversation.parse::<ConversationId>().unwrap());
     let prompt = Prompt {
         conversation: Some(&conversation),
@@ -80,7 +85,7 @@ async fn ask(provider: &HttpProvider, conversation: &str, messages: Vec<PromptMe
     };
     let came = collect(provider.call("m", &prompt).unwrap()).await;
     assert_eq!(came.failure, None);
-    came.text()
+    (came.text(), came.notices())
 }
 
 fn body(request: &str) -> &str {
@@ -157,7 +162,7 @@ struct Shown {
     answer: &'static str,
 }
 
-const SHOWN: [Shown; 4] = [
+const SHOWN: [Shown; 5] = [
     Shown {
         dialect: "anthropic",
         refusal: r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.0.content.1.image.source.base64: Could not process image"}}"#,
@@ -177,6 +182,11 @@ const SHOWN: [Shown; 4] = [
         dialect: "gemini",
         refusal: r#"{"error":{"code":400,"message":"Unable to process input image.","status":"INVALID_ARGUMENT"}}"#,
         answer: r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Well."}]},"finishReason":"STOP"}]}"#,
+    },
+    Shown {
+        dialect: "ollama",
+        refusal: r#"{"error":"invalid image input"}"#,
+        answer: r#"{"message":{"role":"assistant","content":"Well."},"done":true,"done_reason":"stop"}"#,
     },
 ];
 
@@ -209,8 +219,13 @@ async fn a_refused_image_is_left_out_of_the_conversation_and_no_other_is() {
             PromptMessage::Assistant { seq: at(2), message: &said },
             PromptMessage::User { seq: at(3), message: &more },
         ];
-        assert_eq!(ask(&provider, "a", messages.get(..1).unwrap().to_vec()).await, "Well.", "{name}");
-        assert_eq!(ask(&provider, "a", messages.to_vec()).await, "Well.", "{name}");
+        let (said, told) = heard(&provider, "a", messages.get(..1).unwrap().to_vec()).await;
+        assert_eq!(said, "Well.", "{name}");
+        let [told] = told.as_slice() else { panic!("{name}: {told:?}") };
+        assert!(told.starts_with("provider `local` refused the request (400"), "{name}: {told}");
+        assert!(told.ends_with("without what it refused, which is left out from now on (1 image or file)"), "{name}: {told}");
+        // What was left out once is told once.
+        assert_eq!(heard(&provider, "a", messages.to_vec()).await, ("Well.".to_owned(), Vec::new()), "{name}");
         assert_eq!(ask(&provider, "b", messages.get(2..).unwrap().to_vec()).await, "Well.", "{name}");
         let asked = server.requests();
         assert_eq!(asked.len(), 4, "{name}: no later request is refused");
@@ -223,4 +238,34 @@ async fn a_refused_image_is_left_out_of_the_conversation_and_no_other_is() {
             assert!(serde_json::from_str::<serde_json::Value>(sent).is_ok(), "{name}: {sent}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_model_is_not_shown_is_told_once() {
+    let answer = json_answer("200 OK", SHOWN[0].answer);
+    let server = Server::start(vec![answer.clone(), answer]).await;
+    let provider = provider(EndpointConfig::new("local", by_name("anthropic").unwrap(), &server.base_url));
+    let mut hi = person("look");
+    for block in [
+        serde_json::json!({"type": "image", "data": "iVBORw0KGgoAAAAB", "mimeType": "image/png"}),
+        serde_json::json!({"type": "audio", "data": "UklGRgAA", "mimeType": "audio/wav"}),
+        serde_json::json!({"type": "resource", "resource": {"uri": "a.pdf", "mimeType": "application/pdf", "blob": "no base64!"}}),
+    ] {
+        hi.content.push(serde_json::from_value(block).unwrap());
+    }
+    let said = AssistantMessage {
+        blocks: vec![AssistantBlock::Text { text: "So.".to_owned(), native: None }],
+        ..thinks(&APIS[0], "")
+    };
+    let more = person("more");
+    let at = |number: u64| Seq::new(number).unwrap();
+    let messages = [
+        PromptMessage::User { seq: at(1), message: &hi },
+        PromptMessage::Assistant { seq: at(2), message: &said },
+        PromptMessage::User { seq: at(3), message: &more },
+    ];
+    let told = "the model is told in words alone, since it is not shown them, of: [audio, audio/wav], [binary resource a.pdf]";
+    let first = heard(&provider, "a", messages.get(..1).unwrap().to_vec()).await;
+    assert_eq!(first, ("Well.".to_owned(), vec![told.to_owned()]));
+    assert_eq!(heard(&provider, "a", messages.to_vec()).await, ("Well.".to_owned(), Vec::new()));
 }

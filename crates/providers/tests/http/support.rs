@@ -174,6 +174,14 @@ impl Came {
         texts.collect()
     }
 
+    pub(crate) fn notices(&self) -> Vec<String> {
+        let notices = self.batches.iter().flatten().filter_map(|delta| match delta {
+            StreamDelta::Notice(text) => Some(text.clone()),
+            _ => None,
+        });
+        notices.collect()
+    }
+
     pub(crate) fn failed(self) -> ProviderFailure {
         self.failure.expect("a failure")
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{AssistantBlock, Entry, Journal, MessageId, NativeBlock, Seq, StoredEntry, prompt};
+use turnwright_core::{AssistantBlock, Entry, Journal, MessageId, NativeBlock, Seq, StoredEntry, prompt, text_of};
 use turnwright_dialects::export::{ExportForm, pieces};
 
 use super::{exported, imported, journal};
@@ -18,7 +18,7 @@ fn conversation() -> Value {
         {"role": "assistant", "content": "One moment.", "reasoning_content": "Two calls.", "tool_calls": [
             {"id": "a", "type": "function", "function": {"name": "s__draw", "arguments": "{\"n\": 12345678901234567890123}"}},
             {"id": "b", "type": "function", "function": {"name": "s__fail", "arguments": "{\"cut"}}]},
-        {"role": "tool", "tool_call_id": "b", "content": "ERROR: no such thing"},
+        {"role": "tool", "tool_call_id": "b", "content": "ERROR (this call failed): no such thing"},
         {"role": "tool", "tool_call_id": "a", "content": "drawn:\n[image, image/png]\nthere"},
         {"role": "user", "content": [{"type": "text", "text": "Images in the result of the tool call a:"}, {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PNG}")}}]},
         {"role": "assistant", "content": "Done."},
@@ -43,7 +43,7 @@ fn in_openais_form() {
             {"id": "call_3_0", "type": "function", "function": {"name": "s__draw", "arguments": "{\"n\": 12345678901234567890123}"}},
             {"id": "call_3_1", "type": "function", "function": {"name": "s__fail", "arguments": "{}"}}]},
         {"role": "tool", "tool_call_id": "call_3_0", "content": "drawn:\n[image, image/png]\nthere"},
-        {"role": "tool", "tool_call_id": "call_3_1", "content": format!("ERROR: {NOTE}\nno such thing")},
+        {"role": "tool", "tool_call_id": "call_3_1", "content": format!("ERROR (this call failed): {NOTE}\nno such thing")},
         {"role": "user", "content": [{"type": "text", "text": "Images in the result of the tool call call_3_0:"},
                                      {"type": "image_url", "image_url": {"url": url}}]},
         {"role": "assistant", "content": "Done."},
@@ -65,6 +65,36 @@ fn our_own_openai_export_gives_the_same_history_back() {
         exported(&again, ExportForm::AiSdk, system)[3]["content"][0]["output"],
         in_form(ExportForm::AiSdk)[3]["content"][0]["output"]
     );
+}
+
+#[test]
+fn a_result_that_reads_like_an_error_is_none_and_says_the_same_again() {
+    let texts =
+        ["ERROR: out of paper", "ERROR (this call failed): x", "OK (this call worked): OK (this call worked): x", "fine"];
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let ids: Vec<String> = (0..=texts.len()).map(|number| format!("c{number}")).collect();
+    let mut messages = vec![
+        json!({"role": "user", "content": "go"}),
+        json!({"role": "assistant", "tool_calls": ids.iter().map(|id| call(id)).collect::<Vec<_>>()}),
+        json!({"role": "tool", "tool_call_id": "c0", "content": "ERROR (this call failed): ERROR: no"}),
+    ];
+    // What another program wrote as an error of its own is no call that failed.
+    messages.extend(texts.iter().zip(&ids[1..]).map(|(text, id)| {
+        let marked = if text.contains("this call") { format!("OK (this call worked): {text}") } else { (*text).to_owned() };
+        json!({"role": "tool", "tool_call_id": id, "content": marked})
+    }));
+    let given = |list: &Value| {
+        let journal = journal(&imported(&list.to_string()).conversations[0]);
+        let results = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+            Entry::Result(result) => Some((result.outcome.is_error(), text_of(&result.content))),
+            _ => None,
+        });
+        (results.collect::<Vec<_>>(), exported(&journal, ExportForm::OpenAi, None))
+    };
+    let (first, list) = given(&Value::Array(messages));
+    let worked = texts.iter().map(|text| (false, (*text).to_owned()));
+    let expected: Vec<_> = std::iter::once((true, "ERROR: no".to_owned())).chain(worked).collect();
+    assert_eq!((&first, &given(&list).0), (&expected, &expected));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::json;
 use turnwright_core::{AssistantBlock, ContentBlock, Control, Entry, TurnStatus};
 use turnwright_dialects::import::{ImportedConversation, read};
 
@@ -166,6 +167,92 @@ fn librechats_calls_without_output_get_a_failed_result() {
     value["messages"] = serde_json::json!([root]);
     value["recursive"] = true.into();
     assert_eq!(imported(&value.to_string()), found);
+}
+
+/// What is said, and what is told to be left out.
+fn said(value: &serde_json::Value) -> (String, Vec<String>) {
+    let found = imported(&value.to_string());
+    let [conversation] = found.conversations.as_slice() else { panic!("{found:?}") };
+    journal(conversation);
+    let said = conversation.entries.iter().filter_map(|entry| match entry {
+        Entry::User(message) => Some(shown(&message.content)),
+        Entry::Assistant(message) => Some(message.text()),
+        _ => None,
+    });
+    (said.collect::<Vec<_>>().join(", "), left_out(conversation))
+}
+
+/// Exports of every form, their messages told as id, parent, whether a person's, and the words.
+fn exports(messages: &[(&str, Option<&str>, bool, &str)]) -> [serde_json::Value; 4] {
+    let second = |at: usize| format!("2025-01-01T00:00:{:02}Z", at + 1);
+    let of_list = |one: &dyn Fn(usize, &(&str, Option<&str>, bool, &str)) -> serde_json::Value| {
+        messages.iter().enumerate().map(|(at, message)| one(at, message)).collect::<Vec<_>>()
+    };
+    let claude = of_list(&|at, (id, parent, is_user, words)| {
+        let sender = if *is_user { "human" } else { "assistant" };
+        let parent = parent.unwrap_or("00000000-0000-4000-8000-000000000000");
+        json!({"uuid": id, "parent_message_uuid": parent, "sender": sender, "created_at": second(at), "text": words})
+    });
+    let librechat = of_list(&|at, (id, parent, is_user, words)| {
+        let parent = parent.unwrap_or("00000000-0000-0000-0000-000000000000");
+        json!({"messageId": id, "parentMessageId": parent, "isCreatedByUser": is_user, "createdAt": second(at), "text": words})
+    });
+    let role = |is_user: bool| if is_user { "user" } else { "assistant" };
+    let (mut mapping, mut history) = (serde_json::Map::new(), serde_json::Map::new());
+    for (at, (id, parent, is_user, words)) in messages.iter().enumerate() {
+        let (time, role) = (1_736_622_000 + at, role(*is_user));
+        let content = json!({"content_type": "text", "parts": [words]});
+        let message = json!({"author": {"role": role}, "create_time": time, "content": content});
+        mapping.insert((*id).to_owned(), json!({"message": message, "parent": parent, "children": []}));
+        history.insert((*id).to_owned(), json!({"role": role, "content": words, "parentId": parent, "timestamp": time}));
+    }
+    [
+        json!({"chat_messages": claude}),
+        json!({"messages": librechat}),
+        json!({"mapping": mapping}),
+        json!({"chat": {"history": {"messages": history}}}),
+    ]
+}
+
+#[test]
+fn of_branches_the_one_with_the_newest_message_is_taken_where_none_is_named() {
+    let edited = exports(&[
+        ("a", None, true, "Q old"),
+        ("b", Some("a"), false, "A old"),
+        ("c", None, true, "Q"),
+        ("d", Some("c"), false, "A"),
+        ("e", Some("d"), true, "more"),
+    ]);
+    for export in edited {
+        let (said, left_out) = said(&export);
+        assert_eq!((said.as_str(), left_out.as_slice()), ("Q, A, more", &["2 a message of another branch".to_owned()][..]));
+    }
+}
+
+#[test]
+fn what_was_said_before_a_message_that_is_missing_is_taken() {
+    let cut = exports(&[
+        ("a", None, true, "Q1"),
+        ("b", Some("a"), false, "A1"),
+        ("d", Some("gone"), true, "Q2 old"),
+        ("e", Some("gone"), true, "Q2"),
+        ("f", Some("e"), false, "A2"),
+        ("h", Some("gone too"), true, "Q3"),
+    ]);
+    let told = ["1 a message of another branch".to_owned(), "2 a message of the branch that is not in the file".to_owned()];
+    for export in cut {
+        let (said, left_out) = said(&export);
+        assert_eq!((said.as_str(), left_out.as_slice()), ("Q1, A1, Q2, A2, Q3", &told[..]), "{export}");
+    }
+    // Where it is known what the missing one followed, that is what goes before.
+    let mut export = exports(&[
+        ("a", None, true, "Q1"),
+        ("b", Some("a"), false, "A1"),
+        ("c", Some("a"), false, "A1 again"),
+        ("e", Some("gone"), true, "Q2"),
+    ]);
+    export[2]["mapping"]["b"]["children"] = json!(["gone"]);
+    assert_eq!(said(&export[2]).0, "Q1, A1, Q2");
 }
 
 #[test]
