@@ -7,8 +7,8 @@ use std::sync::Arc;
 use criterion::{Criterion, criterion_group, criterion_main};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Claim, ContentBlock, Control, DecidedBy, Decision, DriverId, ENTRY_VERSION,
-    Entry, Finish, FinishReason, Journal, ModelRef, Next, Origin, Outcome, Ruler, Ruling, Seq, StartRuling, Started,
-    StoredEntry, ToolCall, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Verdict, plan,
+    Entry, Finish, FinishReason, Journal, ModelFacts, ModelRef, Next, Origin, Outcome, Ruler, Ruling, Seq, StartRuling,
+    Started, StoredEntry, ToolCall, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Verdict, plan,
 };
 use turnwright_core::{compaction, prompt};
 
@@ -163,11 +163,12 @@ fn compacting(criterion: &mut Criterion) {
     let entries = decoded(&stored_texts(TURNS_OF_10000));
     assert!(entries.len() >= 10_000, "{}", entries.len());
     let journal = Journal::replay(entries).expect("it fits");
-    let model = ModelRef::new("provider", "model");
+    let (model, facts) = (ModelRef::new("provider", "model"), ModelFacts::default());
+    let asked = compaction::Asked { model: &model, facts: &facts, measure: &|_| None };
     criterion.bench_function("plan_the_compaction_of_10000_entries", |bencher| {
         bencher.iter(|| {
             let cut = compaction::cut(black_box(&journal)).expect("there is something to compact");
-            let (digest, request) = (cut.digest(), cut.request(&model));
+            let (digest, request) = (cut.digest(), cut.request(&asked));
             black_box((digest.len(), request.prompt().messages.len()))
         });
     });

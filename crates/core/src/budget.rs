@@ -69,6 +69,7 @@ pub fn known<'a>(journal: &Journal, prompt: &Prompt<'a>, model: &ModelRef) -> Op
                 | Control::Hidden { .. }
                 | Control::Offered { .. }
                 | Control::Found { .. }
+                | Control::Settings { .. }
                 | Control::Retried { .. }
         ),
         _ => false,

@@ -1,37 +1,29 @@
 //! What becomes of a conversation that is too long for its model.
 //!
-//! [`cut`] says which messages a summary is to stand for, [`Cut::request`] asks a model for it, [`Cut::digest`] makes one
-//! without. Stored as [`crate::Control::Compacted`] it is shown in their place, and the journal stays as it is. *Not here:*
+//! [`cut`] says which messages a summary is to stand for, [`Cut::request`] asks a model for it and says what of its answer is
+//! taken, [`Cut::digest`] makes one without. Stored as [`crate::Control::Compacted`] it is shown in their place, and the journal stays as it is. *Not here:*
 //! asking the model, and when to compact, which the turn says.
 
 use std::sync::Arc;
 
-use crate::prompt::{Prompt, PromptMessage};
-use crate::{Compacted, ContentBlock, Journal, ModelRef, Seq, Turn, TurnId, TurnSettings, UserMessage};
+use crate::prompt::PromptMessage;
+use crate::{Compacted, ContentBlock, Journal, ModelRef, Origin, Seq, Turn, TurnId, TurnSettings, UserMessage};
 
 mod digest;
+mod request;
+
+pub use request::{Asked, NoSummary, Request};
 
 /// The part of what is shown that stays as it is: what is newest, up to one in so many bytes.
 const SHARE_THAT_STAYS: usize = 4;
 /// The longest summary, in bytes.
 const MAX_SUMMARY_BYTES: usize = 32_000;
-/// The most that a model is given to make a summary of, in bytes.
-const MAX_REQUEST_BYTES: usize = 200_000;
 /// However short the conversation, a summary may have this many bytes.
 const MIN_BYTES: usize = 2_000;
-/// The most tokens of a model's summary.
-const MAX_SUMMARY_TOKENS: u32 = 4_096;
 
 /// What a summary begins with as a model is shown it.
 const HEAD: &str = "[What was said and done in this conversation up to here is too long to be shown again. This is a summary of \
                     it. Go on from there; do not do again what was done.]";
-
-/// What a model is told that is asked for a summary.
-const INSTRUCTIONS: &str = "You are given the transcript of a conversation between a user and an assistant that works with \
-                            tools. Long parts of it are left out. Write a summary from which the assistant can go on: what \
-                            the user wants, what was decided, what was done with which tools and what came of it, names, \
-                            paths, numbers and identifiers that are still needed, and what remains to be done. Write plain \
-                            text, no more than 800 words, and nothing besides the summary.";
 
 /// What a model is shown in the place of a conversation's beginning, as a journal holds it.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,6 +103,8 @@ pub struct Cut<'a> {
     messages: Vec<PromptMessage<'a>>,
     /// About how many bytes of text were shown in all.
     shown_bytes: usize,
+    /// Who answered, and about how many bytes of text were shown before each answer.
+    answers: Vec<(&'a Origin, usize)>,
 }
 
 /// About how many bytes of text a message is to a model.
@@ -131,12 +125,16 @@ pub fn cut(journal: &Journal) -> Option<Cut<'_>> {
     // Each message that can be compacted, with its results.
     let mut steps: Vec<Shown<'_>> = Vec::new();
     let mut earlier = Vec::new();
+    let mut answers = Vec::new();
     let shown = crate::prompt::messages(journal);
     let stays = crate::context::that_stay(&shown);
     // What was gathered for the message that comes next.
     let mut gathered: Vec<PromptMessage<'_>> = Vec::new();
     for message in shown {
         let bytes = digest::bytes(&message);
+        if let PromptMessage::Assistant { message, .. } = &message {
+            answers.push((&message.origin, shown_bytes));
+        }
         shown_bytes = shown_bytes.saturating_add(bytes);
         match message {
             PromptMessage::User { seq, .. } if summary == Some(seq) => earlier.push(message),
@@ -177,7 +175,7 @@ pub fn cut(journal: &Journal) -> Option<Cut<'_>> {
     // What people said in a turn that was open then is shown beside the summary of that time, and is older than what that
     // stands for.
     let through = through?.max(compaction.map_or(Seq::FIRST, Compaction::through));
-    Some(Cut { turn, through, messages, shown_bytes })
+    Some(Cut { turn, through, messages, shown_bytes, answers })
 }
 
 struct Shown<'a> {
@@ -187,48 +185,34 @@ struct Shown<'a> {
 }
 
 impl Cut<'_> {
-    /// What to ask a model for a summary: a transcript that is a good deal shorter than what was too long.
-    pub fn request(&self, model: &ModelRef) -> Request {
-        let transcript = digest::of(&self.messages, (self.shown_bytes / SHARE_THAT_STAYS).clamp(MIN_BYTES, MAX_REQUEST_BYTES));
-        let settings = TurnSettings {
-            system_prompt: Some(INSTRUCTIONS.to_owned()),
-            max_output_tokens: Some(MAX_SUMMARY_TOKENS),
-            ..TurnSettings::new(model.clone())
-        };
-        Request { message: said(format!("The transcript:\n\n{transcript}"), settings.clone()), settings }
+    /// The question for a summary: a transcript of as much as fits into the window of who is asked.
+    pub fn request(&self, asked: &Asked<'_>) -> Request {
+        request::of(self, asked)
     }
 
     /// A summary without a model: what was said and called, and how each call came out, long parts cut.
     pub fn digest(&self) -> String {
-        digest::of(&self.messages, (self.shown_bytes / SHARE_THAT_STAYS / 2).clamp(MIN_BYTES, MAX_SUMMARY_BYTES))
+        self.told(self.digest_bytes())
     }
 
-    /// A model's answer as a summary; `None` where it says nothing.
-    pub fn summary(text: &str) -> Option<String> {
-        let text = text.trim();
-        (!text.is_empty()).then(|| digest::excerpt(text, MAX_SUMMARY_BYTES).into_owned())
-    }
-}
-
-/// The question for a summary.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Request {
-    settings: TurnSettings,
-    message: UserMessage,
-}
-
-impl Request {
-    /// The same for an answer that is no longer than so many tokens.
-    #[must_use]
-    pub fn within(mut self, most_tokens: Option<u32>) -> Self {
-        self.settings.max_output_tokens = self.settings.max_output_tokens.into_iter().chain(most_tokens).min();
-        self
+    /// The same, no longer than a summary may be for who is asked.
+    pub fn digest_for(&self, asked: &Asked<'_>) -> String {
+        request::fitting(asked.answer_tokens(), self.digest_bytes(), |bytes| self.told(bytes), |text| asked.tokens(text))
     }
 
-    /// As a model is asked it, without tools and apart from the conversation.
-    pub fn prompt(&self) -> Prompt<'_> {
-        let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &self.message }];
-        Prompt { conversation: None, settings: &self.settings, messages, tools: &[], allow_calls: false }
+    fn digest_bytes(&self) -> usize {
+        (self.shown_bytes / SHARE_THAT_STAYS / 2).clamp(MIN_BYTES, MAX_SUMMARY_BYTES)
+    }
+
+    /// The messages as a text of at most about so many bytes.
+    fn told(&self, max_bytes: usize) -> String {
+        digest::of(&self.messages, max_bytes)
+    }
+
+    /// About how many bytes of text a model was shown before the newest answer that it gave.
+    fn read_by(&self, model: &ModelRef) -> usize {
+        let is_its = |origin: &Origin| origin.provider == model.provider() && origin.model == model.model();
+        self.answers.iter().rev().find(|(origin, _)| is_its(origin)).map_or(0, |(_, bytes)| *bytes)
     }
 }
 

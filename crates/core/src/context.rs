@@ -150,6 +150,13 @@ pub fn standing(journal: &Journal) -> Vec<ContextPart> {
     parts.filter(|part| part.version.is_some()).map(|part| (*part).clone()).collect()
 }
 
+/// What was found in documents that a model is shown now: what is hidden, or stands behind a summary, is not among it.
+pub fn found(journal: &Journal) -> Vec<Context> {
+    let is_found = |context: &Context| context.parts.iter().any(|part| part.kind == ContextKind::Knowledge);
+    let messages = prompt::messages(journal);
+    messages.iter().filter_map(context).map(|(_, context)| context).filter(|context| is_found(context)).cloned().collect()
+}
+
 /// The messages of people that no answer has seen and for which nothing was gathered, oldest first.
 pub fn wanting(journal: &Journal) -> Vec<MessageId> {
     let Some(turn) = journal.open_turn() else { return Vec::new() };

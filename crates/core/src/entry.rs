@@ -13,7 +13,7 @@ use crate::{
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 9;
+pub const ENTRY_VERSION: u8 = 10;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -232,6 +232,12 @@ pub enum Control {
         /// The place of its entry.
         summary: Seq,
     },
+    /// Whoever runs tools of the open turn itself asks with their results for the rest of it: other settings hold from here on, and the
+    /// model is asked as if for the first time.
+    Settings {
+        /// All of them.
+        settings: Box<TurnSettings>,
+    },
     /// An ended turn is taken up again.
     Retried {
         /// Which turn.
@@ -347,6 +353,7 @@ impl Entry {
         match self {
             Self::User(message) if message.settings.concerns_a_client() => 5,
             Self::Control(Control::Retried { settings: Some(settings), .. }) if settings.concerns_a_client() => 5,
+            Self::Control(Control::Settings { .. }) => 10,
             Self::Elicited(elicited) => elicited.asks.iter().map(|ask| version_of(&ask.wants)).max().unwrap_or(4),
             Self::Question(Question { reason: QuestionReason::ClientTool, .. })
             | Self::Sampled(_)
@@ -417,6 +424,7 @@ impl Entry {
                 Control::Failed(_) => "failed",
                 Control::Compacted(_) => "compacted",
                 Control::Uncompacted { .. } => "uncompacted",
+                Control::Settings { .. } => "settings",
                 Control::Retried { .. } => "retried",
                 Control::Nudged { .. } => "nudged",
                 Control::Reserved(_) => "reserved",

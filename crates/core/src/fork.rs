@@ -195,6 +195,7 @@ impl<'a> Copy<'a> {
             | Control::Resumed { .. }
             | Control::CancelRequested { .. }
             | Control::Suspended
+            | Control::Settings { .. }
             | Control::Failed(_)
             | Control::Hidden { .. }
             | Control::Reserved(_)

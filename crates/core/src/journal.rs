@@ -140,6 +140,11 @@ impl Journal {
         self.entries.last().map(|stored| stored.seq)
     }
 
+    /// What people said last, hidden or not; `None` where nobody said anything.
+    pub fn newest_user(&self) -> Option<Seq> {
+        self.entries.iter().rev().find(|stored| matches!(&*stored.entry, Entry::User(_))).map(|stored| stored.seq)
+    }
+
     /// The place that the next entry takes.
     pub fn next_seq(&self) -> Seq {
         self.last_seq().map_or(Seq::FIRST, Seq::next)

@@ -29,13 +29,17 @@ pub struct Prompt<'a> {
     pub tools: &'a [Arc<ToolDefinition>],
     /// Whether the model may ask for tools.
     pub allow_calls: bool,
+    /// Whether whoever asks chose the settings anew since the model last spoke, as with the results of their own tools.
+    pub is_asked_anew: bool,
 }
 
 impl Prompt<'_> {
-    /// Whether and what the model must call now. What the turn demands is met by the first calls after a user message, or no
-    /// turn would end; a tool that is not offered cannot be demanded.
+    /// Whether and what the model must call now. What the turn demands is met by the first calls after a user message, or after
+    /// settings that were chosen anew, or no turn would end; a tool that is not offered cannot be demanded.
     pub fn tool_choice(&self) -> ToolChoice {
-        let is_first = matches!(self.messages.last(), Some(PromptMessage::User { .. } | PromptMessage::Context { .. }) | None);
+        let is_spoken_to =
+            matches!(self.messages.last(), Some(PromptMessage::User { .. } | PromptMessage::Context { .. }) | None);
+        let is_first = is_spoken_to || self.is_asked_anew;
         let is_offered = |name: &String| self.tools.iter().any(|tool| tool.name == *name);
         match &self.settings.tool_choice {
             _ if !self.allow_calls => ToolChoice::None,
@@ -271,7 +275,8 @@ pub fn of<'a>(
     allow_calls: bool,
 ) -> Prompt<'a> {
     let (messages, tools) = (messages(journal), journal.offered());
-    Prompt { conversation: Some(conversation), settings, messages, tools, allow_calls }
+    let is_asked_anew = journal.turn().is_some_and(crate::Turn::is_asked_anew);
+    Prompt { conversation: Some(conversation), settings, messages, tools, allow_calls, is_asked_anew }
 }
 
 /// The messages of a journal as a model is shown them: a summary in the place of what was compacted.

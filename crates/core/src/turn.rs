@@ -85,6 +85,7 @@ pub struct Turn {
     just_compacted: bool,
     /// How many models of the chain failed.
     fallen: usize,
+    asked: Asked,
     runs: Runs,
     /// What each source had of models.
     spent: Vec<(Arc<str>, SamplingSpent)>,
@@ -101,6 +102,15 @@ enum Runs {
     Here,
     /// They ran elsewhere, and their results were taken over.
     Elsewhere,
+}
+
+/// When whoever asks chose what holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// Before the model last spoke, or with the newest message.
+    Before,
+    /// Since then, with results.
+    Anew,
 }
 
 /// What is remembered of the newest assistant message.
@@ -139,6 +149,7 @@ impl Turn {
             overflow: None,
             just_compacted: false,
             fallen: 0,
+            asked: Asked::Before,
             runs: Runs::Here,
             spent: Vec::new(),
             rounds: Rounds::default(),
@@ -155,6 +166,11 @@ impl Turn {
     /// What it runs with.
     pub fn settings(&self) -> &TurnSettings {
         &self.settings
+    }
+
+    /// Whether whoever asks chose the settings anew since the model last spoke.
+    pub fn is_asked_anew(&self) -> bool {
+        self.asked == Asked::Anew
     }
 
     /// The model that is asked: the settings' own, or the one of the fallback chain at which the turn is.

@@ -32,7 +32,14 @@ pub(crate) fn tokens(provider: &dyn Provider, model: &ModelRef, journal: &Journa
         return Some(known.tokens);
     }
     let settings = TurnSettings::new(model.clone());
-    let rest = Prompt { conversation: None, settings: &settings, messages: known.rest, tools: &[], allow_calls: false };
+    let rest = Prompt {
+        conversation: None,
+        settings: &settings,
+        messages: known.rest,
+        tools: &[],
+        allow_calls: false,
+        is_asked_anew: false,
+    };
     Some(known.tokens.saturating_add(provider.measure(model.model(), &rest)?))
 }
 

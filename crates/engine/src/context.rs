@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-use turnwright_core::{ContextPart, ConversationId, ModelRef, UserId};
+use turnwright_core::{Context, ContextPart, ConversationId, ModelRef, UserId};
 
 /// For what something is gathered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct ContextAsk {
     pub said: String,
     /// The instructions and memories that the model is shown already, each in its newest version.
     pub standing: Vec<ContextPart>,
+    /// What was found in documents that the model is shown already.
+    pub found: Vec<Context>,
 }
 
 /// Something to show.

@@ -51,7 +51,9 @@ mod wait;
 mod waiting;
 mod waits;
 
-pub use act::{About, Answers, Beneath, Choice, ClientResult, Decided, KnownAs, NewMessage, OnWaiting, Sent, SentState, Stale};
+pub use act::{
+    About, Answers, Beneath, Choice, ClientResult, Decided, Joins, KnownAs, NewMessage, OnWaiting, Sent, SentState, Stale,
+};
 pub use asking::{WaitingQuestion, questions_in};
 pub use beginning::Extent;
 pub use compacting::Compaction;

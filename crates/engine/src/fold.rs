@@ -228,6 +228,7 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
         | Control::Resumed { .. }
         | Control::Offered { .. }
         | Control::Found { .. }
+        | Control::Settings { .. }
         | Control::CancelRequested { .. }
         | Control::Hidden { .. }
         | Control::Reserved(_)

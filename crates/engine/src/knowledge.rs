@@ -8,6 +8,10 @@ use turnwright_core::{ContextPlace, ConversationId};
 
 use crate::StoreError;
 
+mod little;
+
+pub use little::{says_little, says_something};
+
 /// The hash by which versions of a document are told apart: 16 hexadecimal digits.
 pub fn version_of(bytes: &[u8]) -> String {
     crate::names::hex(Sha256::digest(bytes).get(..8).unwrap_or_default())
@@ -104,6 +108,16 @@ pub struct FoundPiece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PieceId(pub i64);
 
+/// A piece that was found, and how well it fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hit {
+    /// It.
+    pub piece: PieceId,
+    /// By words: how much more the words that it has tell than others (BM25), above 0 and the more the better. By a vector: how much it points the same
+    /// way, from -1 to 1 (the cosine).
+    pub score: f64,
+}
+
 /// How much a collection holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionSize {
@@ -155,7 +169,7 @@ pub trait KnowledgeIndex: Send + Sync + Debug {
     async fn remove_collection(&self, collection: &str) -> Result<(), StoreError>;
 
     /// The pieces that say most of the words of a text, the best first (BM25).
-    async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<PieceId>, StoreError>;
+    async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<Hit>, StoreError>;
 
     /// The pieces whose vectors of a model point most the same way, the best first. Collections with another model's vectors
     /// are passed over.
@@ -165,7 +179,7 @@ pub trait KnowledgeIndex: Send + Sync + Debug {
         model: &str,
         vector: &[f32],
         limit: usize,
-    ) -> Result<Vec<PieceId>, StoreError>;
+    ) -> Result<Vec<Hit>, StoreError>;
 
     /// These pieces, in this order, without those that are gone.
     async fn pieces(&self, ids: &[PieceId]) -> Result<Vec<FoundPiece>, StoreError>;

@@ -57,7 +57,8 @@ pub trait Store: Send + Sync + Debug {
     /// reservation is not within its ceilings, likewise, and [`StoreError::TooManyTurns`], where [`SideRecord::RunningTurns`] says so.
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError>;
 
-    /// Creates a conversation with the first entries of another, those through `through`, all or nothing.
+    /// Creates a conversation with the first entries of another, those through `through`, and with what that holds and what is beside
+    /// it, all or nothing.
     ///
     /// # Errors
     /// [`StoreError::Exists`], where there is one with its id; [`StoreError::Gone`], where there is no conversation `of` that
@@ -244,8 +245,8 @@ pub enum SideRecord {
         /// The artifact's id.
         artifact: String,
     },
-    /// The conversation holds every artifact that another holds, from here on; [`StoreError::Gone`] of the other, and nothing
-    /// written, where it is not there. It is not removed in between.
+    /// The conversation holds every artifact that another holds, from here on, and has copies of the documents beside it;
+    /// [`StoreError::Gone`] of the other, and nothing written, where it is not there. It is not removed in between.
     HoldsAs {
         /// The other.
         other: ConversationId,

@@ -1,16 +1,20 @@
 //! The summary of a conversation's beginning: asked of a model, or else put together without one.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use tokio::time::timeout;
-use turnwright_core::compaction::{Cut, cut};
+use turnwright_core::compaction::{Asked, NoSummary, Request, cut};
+use turnwright_core::prompt::Prompt;
+use turnwright_core::secrets::Secrets;
 use turnwright_core::{
     Assembler, AssistantMessage, Compacted, Control, Entry, FinishReason, Journal, ModelRef, Origin, ProviderFailure,
     ProviderFailureKind, Seq, StreamDelta, Usage,
 };
 
+use crate::Provider;
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::secrets::{Hidden, hidden};
@@ -37,17 +41,19 @@ impl Making {
         most_tokens: Option<u32>,
     ) -> Option<Self> {
         let cut = cut(journal)?;
-        let (turn, through, digest) = (cut.turn, cut.through, cut.digest());
-        let request = cut.request(model).within(most_tokens);
-        let (stream, dialect) = match inner.providers.get(model.provider()) {
-            Ok(provider) => (provider.call(model.model(), &request.prompt()), provider.dialect().to_owned()),
-            Err(failure) => (Err(failure), String::new()),
+        let provider = inner.providers.get(model.provider());
+        let (turn, through) = (cut.turn, cut.through);
+        let of = |asked: &Asked<'_>| (cut.digest_for(asked), cut.request(asked).within(most_tokens));
+        let (digest, request) = asking(provider.as_deref().ok(), model, of);
+        let origin = Origin {
+            dialect: provider.as_ref().map(|provider| provider.dialect().to_owned()).unwrap_or_default(),
+            provider: model.provider().to_owned(),
+            model: model.model().to_owned(),
         };
-        let stream = hidden(stream, inner.secrets());
-        let origin = Origin { dialect, provider: model.provider().to_owned(), model: model.model().to_owned() };
+        let question = Question { provider, model: model.clone(), secrets: inner.secrets() };
         let conversation = live.id.clone();
         let made = async move {
-            let answer = listen(stream).await;
+            let answer = question.ask(request).await;
             let (summary, origin) = match answer.text {
                 Ok(text) => (text, Some(origin)),
                 Err(failure) => {
@@ -94,7 +100,57 @@ struct Answer {
     usage: Usage,
 }
 
-async fn listen(stream: Result<Hidden, ProviderFailure>) -> Answer {
+/// Whom a summary is asked of.
+struct Question {
+    provider: Result<Arc<dyn Provider>, ProviderFailure>,
+    model: ModelRef,
+    secrets: Arc<Secrets>,
+}
+
+impl Question {
+    /// Asks, and once more for less where that was too long for the model after all.
+    async fn ask(&self, request: Request) -> Answer {
+        let answer = self.ask_once(&request).await;
+        let is_too_long = answer.text.as_ref().is_err_and(|failure| failure.kind == ProviderFailureKind::ContextLength);
+        match is_too_long.then(|| request.shorter()).flatten() {
+            Some(shorter) => self.ask_once(&shorter).await,
+            None => answer,
+        }
+    }
+
+    async fn ask_once(&self, request: &Request) -> Answer {
+        let stream = self.provider.clone().and_then(|provider| provider.call(self.model.model(), &request.prompt()));
+        let heard = listen(hidden(stream, self.secrets.clone())).await;
+        let take = |message: &AssistantMessage| {
+            let provider = self.provider.as_deref().ok();
+            asking(provider, &self.model, |asked| request.summary(&message.text(), asked)).map_err(refusal)
+        };
+        let text = heard.told.and_then(|()| must_be_whole(&heard.message)).and_then(|()| take(&heard.message));
+        Answer { text, usage: heard.message.usage }
+    }
+}
+
+/// What is known of a model that is asked for a summary.
+pub(crate) fn asking<R>(provider: Option<&dyn Provider>, model: &ModelRef, with: impl FnOnce(&Asked<'_>) -> R) -> R {
+    let facts = provider.map(|provider| provider.facts(model.model())).unwrap_or_default();
+    let measure = |prompt: &Prompt<'_>| provider.and_then(|provider| provider.measure(model.model(), prompt));
+    with(&Asked { model, facts: &facts, measure: &measure })
+}
+
+fn refusal(why: NoSummary) -> ProviderFailure {
+    match why {
+        NoSummary::Empty => failed(ProviderFailureKind::Malformed, "the summary is empty"),
+        NoSummary::NoShorter => failed(ProviderFailureKind::Limit, "the summary is no shorter than what it stands for"),
+    }
+}
+
+/// What was heard of an answer.
+struct Heard {
+    message: AssistantMessage,
+    told: Result<(), ProviderFailure>,
+}
+
+async fn listen(stream: Result<Hidden, ProviderFailure>) -> Heard {
     let mut assembler = Assembler::default();
     let told = match stream {
         Ok(stream) => match timeout(MAX_TIME, take(stream, &mut assembler)).await {
@@ -104,11 +160,7 @@ async fn listen(stream: Result<Hidden, ProviderFailure>) -> Answer {
         Err(failure) => Err(failure),
     };
     let origin = Origin { dialect: String::new(), provider: String::new(), model: String::new() };
-    let message = assembler.complete(origin, Seq::FIRST);
-    let text = told.and_then(|()| must_be_whole(&message)).and_then(|()| {
-        Cut::summary(&message.text()).ok_or_else(|| failed(ProviderFailureKind::Malformed, "the summary is empty"))
-    });
-    Answer { text, usage: message.usage }
+    Heard { message: assembler.complete(origin, Seq::FIRST), told }
 }
 
 /// What the model refused to say, or did not say to its end, stands for nothing.

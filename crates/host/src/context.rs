@@ -16,6 +16,9 @@ use crate::config::Loaded;
 use crate::mcp_endpoint::caller;
 use crate::{Environment, Host, HostError, providers};
 
+/// How much like a question a piece is at least, in hundredths of the cosine: unlike texts are below it for models whose cosines begin
+/// near 0, and none that has to do with a question is for any.
+const LEAST_LIKENESS_PERCENT: u8 = 20;
 /// The largest document that is read where nothing is said, in bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 /// How often a server brings the index to what the folders hold by itself.
@@ -109,7 +112,14 @@ fn knowledge(
     }
     let max_pieces = usize::try_from(config.max_pieces).unwrap_or(usize::MAX);
     let sizes = Sizes::of_tokens(config.piece_tokens, config.overlap_tokens);
-    let config = KnowledgeConfig { folders, sizes, budget_tokens: config.budget_tokens, max_pieces, secrets: secrets.clone() };
+    let config = KnowledgeConfig {
+        folders,
+        sizes,
+        budget_tokens: config.budget_tokens,
+        max_pieces,
+        least_likeness_percent: loaded.config.embeddings.least_likeness_percent.unwrap_or(LEAST_LIKENESS_PERCENT),
+        secrets: secrets.clone(),
+    };
     Ok(Some(Knowledge::open(config, index, embedder(loaded, problems), Arc::new(SystemClock), holder.to_owned())?))
 }
 

@@ -153,7 +153,14 @@ impl Host {
             declared: turnwright_core::Declared::default(),
         })];
         let messages = vec![prompt::PromptMessage::User { seq: Seq::FIRST, message: &user }];
-        let prompt = prompt::Prompt { conversation: None, settings: &settings, messages, tools: &tools, allow_calls: true };
+        let prompt = prompt::Prompt {
+            conversation: None,
+            settings: &settings,
+            messages,
+            tools: &tools,
+            allow_calls: true,
+            is_asked_anew: false,
+        };
         let mut stream = provider.call(model.model(), &prompt)?;
         let mut assembler = Assembler::default();
         while let Some(deltas) = stream.next().await {

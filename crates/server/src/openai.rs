@@ -20,6 +20,7 @@ pub(crate) mod recalled;
 pub(crate) mod referred;
 pub(crate) mod responses;
 mod retold;
+mod saying;
 pub(crate) mod settings;
 pub(crate) mod stops;
 pub(crate) mod telling;

@@ -164,6 +164,7 @@ impl<'a> Facts<'a> {
                     | Control::Offered { .. }
                     | Control::Found { .. }
                     | Control::Context(_)
+                    | Control::Settings { .. }
                     | Control::CancelRequested { .. }
                     | Control::Suspended
                     | Control::Nudged { .. }

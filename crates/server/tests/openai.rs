@@ -19,6 +19,8 @@ use turnwright_testkit::{
 
 #[path = "openai/again.rs"]
 mod again;
+#[path = "openai/anew.rs"]
+mod anew;
 #[path = "openai/choosing.rs"]
 mod choosing;
 #[path = "openai/ending.rs"]

@@ -94,13 +94,13 @@ fn main() {
     let by_words = |at: usize| {
         runtime.block_on(async {
             let found = store.by_words(&collections, questions.get(at % ROUNDS).unwrap(), 64).await.unwrap();
-            store.pieces(&found).await.unwrap()
+            store.pieces(&found.iter().map(|hit| hit.piece).collect::<Vec<_>>()).await.unwrap()
         })
     };
     let by_vector = |at: usize| {
         runtime.block_on(async {
             let found = store.by_vector(&collections, MODEL, vectors.get(at % ROUNDS).unwrap(), 64).await.unwrap();
-            store.pieces(&found).await.unwrap()
+            store.pieces(&found.iter().map(|hit| hit.piece).collect::<Vec<_>>()).await.unwrap()
         })
     };
     for (what, run) in [("by words", &by_words as &dyn Fn(usize) -> _), ("by vectors", &by_vector)] {

@@ -2,7 +2,7 @@
 //!
 //! All are compared by the signs of their numbers, which is coarse and fast; those that come near by their numbers.
 
-use turnwright_engine::knowledge::PieceId;
+use turnwright_engine::knowledge::{Hit, PieceId};
 
 /// How many are compared by their numbers for each that is wanted, and at least.
 const COMPARED_PER_WANTED: usize = 16;
@@ -56,11 +56,14 @@ pub(crate) fn compared(limit: usize) -> usize {
 }
 
 /// Those of these vectors that point most the same way, the best first.
-pub(crate) fn best<'a>(near: impl IntoIterator<Item = (i64, &'a [u8])>, vector: &[f32], limit: usize) -> Vec<PieceId> {
+pub(crate) fn best<'a>(near: impl IntoIterator<Item = (i64, &'a [u8])>, vector: &[f32], limit: usize) -> Vec<Hit> {
+    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+    let scale = if length > 0.0 && length.is_finite() { 1.0 / length } else { 0.0 };
     let mut exact: Vec<(i64, f32)> = near.into_iter().map(|(piece, stored)| (piece, likeness(stored, vector))).collect();
     exact.retain(|(_, likeness)| *likeness > f32::MIN);
     exact.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    exact.into_iter().take(limit).map(|(piece, _)| PieceId(piece)).collect()
+    let hit = |(piece, likeness): (i64, f32)| Hit { piece: PieceId(piece), score: f64::from(likeness * scale) };
+    exact.into_iter().take(limit).map(hit).collect()
 }
 
 /// The numbers of a stored vector.

@@ -1,6 +1,7 @@
 //! Text as the search sees it: words, and single signs of scripts that put no spaces between words. What people type becomes a
 //! query in which nothing is an operator.
 
+use turnwright_engine::knowledge::says_little;
 use unicode_normalization::UnicodeNormalization;
 
 /// How much an excerpt shows before the first word that was found, and in all, in characters.
@@ -140,20 +141,9 @@ pub(crate) fn asked(text: &str, most: usize) -> Vec<Vec<String>> {
             wanted.push(phrase);
         }
     }
-    wanted.retain(|phrase| !SAYS_LITTLE.contains(&phrase.join(" ").as_str()));
+    wanted.retain(|phrase| !says_little(&phrase.concat()));
     wanted
 }
-
-/// Words that stand in nearly every text: looking them up costs much and tells nothing.
-const SAYS_LITTLE: &[&str] = &[
-    "a", "about", "an", "and", "are", "as", "at", "be", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had",
-    "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on", "or", "our",
-    "please", "s", "she", "should", "so", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they",
-    "this", "to", "us", "hello", "hi", "ok", "thank", "thanks", "was", "we", "were", "what", "when", "where", "which", "who",
-    "why", "will", "with", "would", "you", "your", "das", "dem", "den", "der", "des", "die", "ein", "eine", "einen", "er",
-    "es", "für", "ich", "im", "ist", "mit", "nicht", "sie", "sind", "und", "von", "was", "wie", "wir", "zu", "de", "el", "en",
-    "est", "et", "la", "le", "les", "los", "que", "un", "une", "y",
-];
 
 /// Signs that go with the letter before them.
 pub(crate) fn is_mark(sign: char) -> bool {

@@ -50,7 +50,7 @@ impl ContextSource for Gatherer {
         standing.notices.append(&mut notices);
         let mut gathered = vec![standing];
         if let Some(knowledge) = &self.knowledge {
-            gathered.push(knowledge.gather(&ask.conversation, &ask.said).await);
+            gathered.push(knowledge.gather(&ask.conversation, &ask.said, &ask.found).await);
         }
         gathered.retain(|gathered| !gathered.is_empty());
         gathered
@@ -92,7 +92,11 @@ fn standing(instructions: &[Instruction], memory: Option<&str>, shown: &[Context
         parts.push(ContextPart { version: None, ..part.clone() });
     }
     text.push_str("</context>");
-    Gathered { text, parts, notices: Vec::new() }
+    let notice = |instruction: &&Instruction| {
+        let (part, why) = (&instruction.part, instruction.problem.as_ref()?);
+        Some(format!("the instructions in `{}/{}` are not shown: {why}", part.source, part.document))
+    };
+    Gathered { text, parts, notices: new.iter().filter_map(notice).collect() }
 }
 
 fn memory_part(text: &str) -> ContextPart {
@@ -108,7 +112,7 @@ mod tests {
         let version = Some(version_of(text.as_bytes()));
         let (kind, source) = (ContextKind::Instructions, "/work".to_owned());
         let part = ContextPart { kind, source, document: document.into(), place: None, version };
-        Instruction { part, text: text.to_owned() }
+        Instruction { part, text: text.to_owned(), problem: None }
     }
 
     #[test]
@@ -120,6 +124,11 @@ mod tests {
         let changed = standing(&[says("AGENTS.md", "use spaces")], Some("- likes tea"), &begun.parts);
         assert!(changed.text.contains("use spaces") && !changed.text.contains("tea"), "{}", changed.text);
         assert_eq!(changed.parts.len(), 1);
+        // What cannot be read is told, once.
+        let broken = [Instruction { problem: Some("it leads out".to_owned()), ..says("sub/AGENTS.md", "[not shown]") }];
+        let told = standing(&broken, Some(""), &[]);
+        assert_eq!(told.notices, ["the instructions in `/work/sub/AGENTS.md` are not shown: it leads out"]);
+        assert_eq!(standing(&broken, Some(""), &told.parts), Gathered::default());
     }
 
     #[test]

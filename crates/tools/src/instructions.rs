@@ -3,7 +3,9 @@
 //! One at the top of a folder holds for all of it; one further down for what is below it, before those above (the convention
 //! of AGENTS.md). They are read with the file tools' own rules: no link leads out, and nothing that is denied is shown.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -57,6 +59,8 @@ pub struct Instruction {
     pub part: ContextPart,
     /// What they say, as much of it as is shown.
     pub text: String,
+    /// Why they are not shown, where the file is there and cannot be read.
+    pub problem: Option<String>,
 }
 
 impl Instructions {
@@ -92,7 +96,13 @@ impl Instructions {
                 let mut paths: Vec<PathBuf> = found.iter().cloned().chain(files.iter().map(PathBuf::from)).collect();
                 paths.sort_by_key(|path| (path.components().count(), path.clone()));
                 paths.dedup();
-                all.extend(paths.into_iter().filter_map(|path| instruction(root, tree, &path)));
+                let mut seen = HashSet::new();
+                for path in paths {
+                    // A file is shown once, by whichever of its names comes first.
+                    let led = tree.follow(&path).transpose();
+                    let is_new = led.as_ref().is_some_and(|led| led.as_ref().map_or(true, |real| seen.insert(real.clone())));
+                    all.extend(led.filter(|_| is_new).and_then(|led| instruction(root, tree, &path, led)));
+                }
             }
             within(all, most)
         };
@@ -106,24 +116,35 @@ fn below(tree: &Tree, files: &[String]) -> Vec<PathBuf> {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| files.iter().any(|file| file == name))
     };
-    tree.files(&is_named, MOST_VISITED).files.into_iter().map(|file| file.path).collect()
+    let listing = tree.files(&is_named, MOST_VISITED);
+    listing.files.into_iter().map(|file| file.path).chain(listing.others).collect()
 }
 
-fn instruction(root: &Path, tree: &Tree, path: &Path) -> Option<Instruction> {
-    let bytes = tree.read(path, MOST_READ).ok()??;
-    let version = version_of(&bytes);
-    let (text, _) = decode_all(form_of(&bytes).ok()?, bytes);
-    if text.trim().is_empty() {
-        return None;
-    }
-    let part = ContextPart {
-        kind: ContextKind::Instructions,
-        source: root.display().to_string(),
-        document: path.to_str()?.to_owned(),
-        place: None,
-        version: Some(version),
+/// The instructions at `path`, which leads to a file; `None` where they say nothing. What cannot be read says why.
+fn instruction(root: &Path, tree: &Tree, path: &Path, led: Result<PathBuf, String>) -> Option<Instruction> {
+    let part = |version: String| {
+        let (kind, source) = (ContextKind::Instructions, root.display().to_string());
+        Some(ContextPart { kind, source, document: path.to_str()?.to_owned(), place: None, version: Some(version) })
     };
-    Some(Instruction { part, text: text.trim().to_owned() })
+    let read = led.and_then(|real| match tree.read(&real, MOST_READ) {
+        Ok(Some(bytes)) => match form_of(&bytes) {
+            Ok(form) => Ok((version_of(&bytes), decode_all(form, bytes).0)),
+            Err(binary) => Err(format!("it is no text: {}", binary.why())),
+        },
+        Ok(None) => Err(format!("it is larger than {MOST_READ} bytes")),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err("it may not be read, or has several names (hard links)".to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    });
+    match read {
+        Ok((_, text)) if text.trim().is_empty() => None,
+        Ok((version, text)) => Some(Instruction { part: part(version)?, text: text.trim().to_owned(), problem: None }),
+        Err(why) => {
+            let text = format!("[it is there, and cannot be shown: {why}]");
+            Some(Instruction { part: part(version_of(text.as_bytes()))?, text, problem: Some(why) })
+        }
+    }
 }
 
 /// As much of them as there is room for: the first is cut where it is too long, one of the others is named alone.
@@ -149,7 +170,7 @@ fn within(all: Vec<Instruction>, most: usize) -> Vec<Instruction> {
 
 /// Instructions as models are shown them.
 pub(crate) fn shown(instructions: &[&Instruction], text: &mut String) {
-    for Instruction { part, text: says } in instructions {
+    for Instruction { part, text: says, .. } in instructions {
         let path = Path::new(&part.source).join(&part.document);
         // Writing to a string does not fail.
         let _ = write!(
@@ -164,12 +185,40 @@ pub(crate) fn shown(instructions: &[&Instruction], text: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn says(document: &str, text: &str) -> Instruction {
         let (kind, source) = (ContextKind::Instructions, "/work".to_owned());
         let part = ContextPart { kind, source, document: document.into(), place: None, version: Some("1".into()) };
-        Instruction { part, text: text.to_owned() }
+        Instruction { part, text: text.to_owned(), problem: None }
+    }
+
+    #[tokio::test]
+    async fn a_link_inside_the_root_is_followed_and_what_cannot_be_read_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, outside) = (folder.path().join("in"), folder.path().join("out"));
+        for (path, text) in
+            [("in/sub/x", "x"), ("in/bin/x", "x"), ("in/hard/x", "x"), ("in/CLAUDE.md", "Use tabs."), ("out", "secret")]
+        {
+            std::fs::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
+            std::fs::write(folder.path().join(path), text).unwrap();
+        }
+        symlink("CLAUDE.md", root.join("AGENTS.md")).unwrap();
+        symlink(&outside, root.join("sub/AGENTS.md")).unwrap();
+        std::fs::write(root.join("bin/AGENTS.md"), b"\x7fELF\0\0\0\0\x01\x02").unwrap();
+        std::fs::hard_link(&outside, root.join("hard/AGENTS.md")).unwrap();
+        let filesystem = FilesystemConfig::new(vec![root]);
+        // Of two names of one file the first is shown.
+        let files = vec!["AGENTS.md".to_owned(), "CLAUDE.md".to_owned()];
+        let read = Instructions::open(InstructionsConfig { filesystem, files, max_bytes: 9_999 }).unwrap().read().await;
+        let told: Vec<(&str, &str, bool)> =
+            read.iter().map(|told| (told.part.document.as_str(), told.text.as_str(), told.problem.is_some())).collect();
+        assert_eq!(told[0], ("AGENTS.md", "Use tabs.", false), "{told:?}");
+        let broken: Vec<&str> = told[1..].iter().filter(|told| told.2).map(|told| told.0).collect();
+        assert_eq!(broken, ["bin/AGENTS.md", "hard/AGENTS.md", "sub/AGENTS.md"], "{told:?}");
+        assert!(told.iter().all(|told| !told.1.contains("secret")), "{told:?}");
     }
 
     #[test]

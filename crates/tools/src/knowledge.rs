@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
-use turnwright_core::ConversationId;
+use turnwright_core::{Context, ConversationId};
 use turnwright_engine::knowledge::{
     Beside, CollectionSize, Embedder, FoundPiece, IndexedFile, KnowledgeIndex, NotEmbedded, Piece, collection_beside,
-    version_of,
+    says_something, version_of,
 };
 use turnwright_engine::{Clock, Gathered, KnownSecrets, StoreError};
 
@@ -78,6 +78,8 @@ pub struct KnowledgeConfig {
     pub budget_tokens: u32,
     /// How many pieces, at most.
     pub max_pieces: usize,
+    /// How much like a question a piece is at least by its vector, in hundredths of the cosine.
+    pub least_likeness_percent: u8,
     /// What no embedding model and nobody who looks something up is shown of them.
     pub secrets: KnownSecrets,
 }
@@ -94,6 +96,7 @@ struct Parts {
     sizes: Sizes,
     budget_tokens: u32,
     max_pieces: usize,
+    least_likeness_percent: u8,
     secrets: KnownSecrets,
 }
 
@@ -142,10 +145,11 @@ impl Knowledge {
         clock: Arc<dyn Clock>,
         holder: String,
     ) -> Result<Self, RootsError> {
-        let KnowledgeConfig { folders, sizes, budget_tokens, max_pieces, secrets } = config;
+        let KnowledgeConfig { folders, sizes, budget_tokens, max_pieces, least_likeness_percent, secrets } = config;
         let folders = folders.into_iter().map(|folder| Folder::open(folder, sizes)).collect::<Result<_, _>>()?;
         let hand = Hand { index, clock, holder };
-        Ok(Self(Arc::new(Parts { hand, folders, embedder, sizes, budget_tokens, max_pieces, secrets })))
+        let parts = Parts { hand, folders, embedder, sizes, budget_tokens, max_pieces, least_likeness_percent, secrets };
+        Ok(Self(Arc::new(parts)))
     }
 
     /// The names of the folders.
@@ -304,13 +308,13 @@ impl Knowledge {
     }
 
     /// What all folders, and what is beside the conversation, say to a message; with what did not work. Never fails: without
-    /// an index nothing is found.
-    pub async fn gather(&self, conversation: &ConversationId, said: &str) -> Gathered {
+    /// an index nothing is found. What is shown already is not shown again.
+    pub async fn gather(&self, conversation: &ConversationId, said: &str, shown: &[Context]) -> Gathered {
         match self.answer(conversation, said).await {
             Ok(Answer { found, notices }) => {
-                let named: Vec<(Named<'_>, FoundPiece)> =
-                    found.iter().map(|(name, found)| (Named { name }, found.clone())).collect();
-                Gathered { notices, ..shown::found(&named) }
+                let named = found.iter().map(|(name, found)| (Named { name }, found.clone()));
+                let (again, new): (Vec<_>, Vec<_>) = named.partition(|(named, found)| shown::is_shown(*named, found, shown));
+                Gathered { notices, ..shown::found(&new, &again) }
             }
             Err(error) => {
                 tracing::warn!(%conversation, %error, "documents could not be looked up");
@@ -321,7 +325,7 @@ impl Knowledge {
     }
 
     async fn answer(&self, conversation: &ConversationId, said: &str) -> Result<Answer, StoreError> {
-        if said.trim().is_empty() {
+        if !says_something(said) {
             return Ok(Answer::default());
         }
         let mut looked = Looked::new();
@@ -371,12 +375,16 @@ impl Knowledge {
         let question: String = secrets.hide(question).chars().take(MOST_QUESTION).collect();
         let keys: Vec<String> = collections.iter().map(|(key, _)| key.clone()).collect();
         let index = &self.0.hand.index;
-        let mut lists = vec![index.by_words(&keys, &question, MOST_FOUND).await?];
+        if !says_something(&question) {
+            return Ok(Answer { found: Vec::new(), notices });
+        }
+        let mut lists = vec![rank::by_words(&index.by_words(&keys, &question, MOST_FOUND).await?)];
         if let (Some(embedder), None) = (&self.0.embedder, &without_vectors) {
             match timeout(QUESTION_TIME, embedder.embed(std::slice::from_ref(&question))).await {
                 Ok(Ok(vectors)) => {
                     if let [vector] = vectors.as_slice() {
-                        lists.push(index.by_vector(&keys, embedder.name(), vector, MOST_FOUND).await?);
+                        let hits = index.by_vector(&keys, embedder.name(), vector, MOST_FOUND).await?;
+                        lists.push(rank::by_vector(&hits, f64::from(self.0.least_likeness_percent) / 100.0));
                     }
                 }
                 Ok(Err(failure)) => without_vectors = Some(failure.why),
@@ -385,16 +393,17 @@ impl Knowledge {
         }
         notices.extend(without_vectors.map(|why| format!("documents were looked up by words alone: {why}")));
         let fused: Vec<_> = fuse(&lists).into_iter().take(MOST_FOUND).collect();
-        let taken = within(index.pieces(&fused).await?, self.0.budget_tokens, self.0.max_pieces);
-        let name =
-            |piece: &FoundPiece| collections.iter().find(|(key, _)| *key == piece.collection).map(|(_, name)| name.clone());
-        let found = taken.into_iter().filter_map(|mut found| {
+        // What is cut is cut after secrets are hidden: no half of one is left.
+        let mut pieces = index.pieces(&fused).await?;
+        for found in &mut pieces {
             for text in [&mut found.piece.heading, &mut found.piece.text] {
                 *text = secrets.hide(text).into_owned();
             }
-            Some((name(&found)?, found))
-        });
-        let found = found.collect();
+        }
+        let taken = within(pieces, self.0.budget_tokens, self.0.max_pieces);
+        let name =
+            |piece: &FoundPiece| collections.iter().find(|(key, _)| *key == piece.collection).map(|(_, name)| name.clone());
+        let found = taken.into_iter().filter_map(|found| Some((name(&found)?, found))).collect();
         Ok(Answer { found, notices })
     }
 }

@@ -277,7 +277,13 @@ fn a_document_beside_a_conversation_is_found_there_alone_and_goes_with_it() {
     assert_eq!(messages["data"].as_array().unwrap().len(), 2, "{messages}");
     server.ask("POST /api/v1/conversations/d/chat", &json!({"content": "Where is the gizmo?"}));
     assert_eq!(asked(&models).pop().unwrap(), ["user: Where is the gizmo?"]);
+    // A copy has it too, and keeps it.
+    let copy = server.ask("POST /api/v1/conversations/c/fork", &json!({"at": messages["data"][0]["id"]}));
+    let copy = copy["id"].as_str().unwrap();
     assert!(server.request("DELETE /api/v1/conversations/c", "").starts_with("HTTP/1.1 204"));
+    assert_eq!(server.ask(&format!("GET /api/v1/conversations/{copy}/knowledge"), &Value::Null)["data"][0]["id"], "guide.md");
+    server.ask(&format!("POST /api/v1/conversations/{copy}/chat"), &json!({"content": "Where was the gizmo?"}));
+    assert!(asked(&models).pop().unwrap()[0].contains("behind the piano"));
     server.ask("POST /api/v1/conversations", &json!({"id": "c"}));
     assert_eq!(server.ask("GET /api/v1/conversations/c/knowledge", &Value::Null)["data"], json!([]));
 }
@@ -318,4 +324,29 @@ fn a_chat_puts_documents_beside_its_conversation() {
     assert_eq!(twice, "error: `docs/../guide.md` cannot be looked up: another document is called `guide.md` too");
     assert!(place.run(&["conversations", "show", "e"]).stderr.contains("`e`"));
     assert_eq!(asked(&models).len(), 3);
+}
+
+#[test]
+fn what_is_shown_already_is_not_shown_again_and_a_courtesy_brings_nothing() {
+    let models = endpoint(true);
+    let config = format!("{FOLDER}[embeddings]\nprovider = \"here\"\nmodel = \"e\"\n");
+    let place = place(&models, &config);
+    place.write("docs/keys.md", "# Keys\n\nThe frobnicator key is rotated each March.\n");
+    place.write("docs/weather.md", "# Weather\n\nTake an umbrella against rain.\n");
+    let say = |text: &str| {
+        let ran = place.run(&["chat", text, "--conversation", "c"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        (ran.stderr.contains("context: "), asked(&models).pop().unwrap().concat().matches("<excerpt ").count())
+    };
+    assert_eq!(say("When is the frobnicator key rotated?"), (true, 1));
+    assert_eq!(say("And who rotates the frobnicator key?"), (false, 1));
+    for courtesy in ["hello", "thanks!", "ok", "\u{1f44d}", "thank you very much, that helps"] {
+        assert_eq!(say(courtesy), (false, 1), "{courtesy}");
+    }
+    // What is new is shown, and what is shown already is named.
+    assert_eq!(say("Does rain harm the frobnicator key?"), (true, 2));
+    assert!(asked(&models).pop().unwrap().concat().contains("shown above already: keys.md, lines 1-3"));
+    // Another version is another piece.
+    place.write("docs/keys.md", "# Keys\n\nThe frobnicator key is rotated by Zelda.\n");
+    assert_eq!(say("Who rotates the frobnicator key?"), (true, 3));
 }

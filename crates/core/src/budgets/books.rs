@@ -105,6 +105,7 @@ impl Books {
                 | Control::Found { .. }
                 | Control::Context(_)
                 | Control::CancelRequested { .. }
+                | Control::Settings { .. }
                 | Control::Suspended
                 | Control::Uncompacted { .. }
                 | Control::Nudged { .. }

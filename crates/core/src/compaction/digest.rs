@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use crate::prompt::{PromptMessage, PromptResult};
 use crate::{AssistantBlock, AssistantMessage, ContentBlock, Outcome, text_of};
 
-/// How much of each part is shown, tried from the longest on, in bytes.
-const PART_BYTES: [usize; 6] = [8_000, 4_000, 2_000, 1_000, 400, 160];
+/// The least that is shown of each part, in bytes, before parts are left out.
+const SHORTEST_PART_BYTES: usize = 160;
+/// About how many bytes the words before each part take.
+const LABEL_BYTES: usize = 24;
 /// What an image or another piece that is no text weighs, in bytes: about what it costs a model.
 const MEDIA_BYTES: usize = 4_000;
 
@@ -18,16 +20,16 @@ pub(super) fn of(messages: &[PromptMessage<'_>], max_bytes: usize) -> String {
     for message in messages {
         measure(message, &mut lengths);
     }
-    for part_bytes in PART_BYTES {
-        if lengths.iter().map(|length| (*length).min(part_bytes) + 1).sum::<usize>() > max_bytes {
-            continue;
-        }
+    let mut part_bytes = part_bytes(&lengths, max_bytes);
+    while part_bytes >= SHORTEST_PART_BYTES {
         let parts: Vec<String> = messages.iter().flat_map(|message| tell(message, part_bytes)).collect();
         if parts.iter().map(|part| part.len() + 1).sum::<usize>() <= max_bytes {
             return parts.join("\n");
         }
+        let longest = parts.iter().map(String::len).max().unwrap_or_default();
+        part_bytes = part_bytes.min(longest) / 8 * 7;
     }
-    let [.., shortest] = PART_BYTES;
+    let shortest = SHORTEST_PART_BYTES;
     let oldest = messages.iter().flat_map(|message| tell(message, shortest));
     let mut told: Vec<String> = fitting(oldest, max_bytes / 2);
     let newest = messages.iter().rev().flat_map(|message| tell(message, shortest).into_iter().rev());
@@ -37,6 +39,21 @@ pub(super) fn of(messages: &[PromptMessage<'_>], max_bytes: usize) -> String {
     tail.reverse();
     told.append(&mut tail);
     told.join("\n")
+}
+
+/// How much of each part there is room for: what the short ones leave, the long ones have.
+fn part_bytes(lengths: &[usize], max_bytes: usize) -> usize {
+    let mut sorted = lengths.to_vec();
+    sorted.sort_unstable();
+    let mut room = max_bytes.saturating_sub(lengths.len().saturating_mul(LABEL_BYTES));
+    for (place, length) in sorted.iter().enumerate() {
+        let share = room / sorted.len().saturating_sub(place).max(1);
+        if *length > share {
+            return share;
+        }
+        room = room.saturating_sub(*length);
+    }
+    usize::MAX
 }
 
 /// The first of `parts` that fit into `room` bytes, a line each.
@@ -117,7 +134,9 @@ fn tell(message: &PromptMessage<'_>, part_bytes: usize) -> Vec<String> {
             let text = text_of(&message.content);
             vec![match text.strip_prefix(super::HEAD) {
                 // It stands for a great deal already.
-                Some(summary) => format!("Summary of what was before: {}", excerpt(summary.trim(), 4 * part_bytes)),
+                Some(summary) => {
+                    format!("Summary of what was before: {}", excerpt(summary.trim(), part_bytes.saturating_mul(4)))
+                }
                 None => format!("User: {}", excerpt(&text, part_bytes)),
             }]
         }

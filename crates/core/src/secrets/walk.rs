@@ -277,6 +277,7 @@ impl Secrets {
                 | Control::Resumed { .. }
                 | Control::CancelRequested { .. }
                 | Control::Suspended
+                | Control::Settings { .. }
                 | Control::Retried { .. }
                 | Control::Uncompacted { .. }
                 | Control::Nudged { .. }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::call::{self, Call, CallState};
-use super::{Last, Misfit, Runs, SyntheticResult, Turn};
+use super::call::{self, Call, CallState, CallView};
+use super::{Asked, Last, Misfit, Runs, SyntheticResult, Turn};
 use crate::budgets::Purpose;
 use crate::{
     AssistantMessage, CallId, Compacted, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome,
@@ -95,6 +95,7 @@ impl Turn {
                 self.resumptions = 0;
                 return Ok(());
             }
+            Entry::Control(Control::Settings { settings }) => return self.ask_anew(settings),
             Entry::Control(Control::Imported { .. }) => {
                 if self.claim.is_some() || self.last.is_some() {
                     return Err("the turn began here and cannot be taken over from elsewhere");
@@ -104,13 +105,7 @@ impl Turn {
             // Gathering is no progress: what takes its host down each time must end.
             Entry::Control(Control::Context(context)) => return context.fits_at(seq),
             Entry::Control(Control::Failed(failure)) => self.fail(failure),
-            Entry::Control(Control::Nudged { call, .. }) => {
-                if !self.call_mut(*call)?.is_answered() {
-                    return Err("the call that it is told beside has no result yet");
-                }
-                self.rounds.tell();
-                return Ok(());
-            }
+            Entry::Control(Control::Nudged { call, .. }) => return self.apply_nudged(*call),
             Entry::Control(Control::Ended { turn, status }) => {
                 if *turn != self.id {
                     return Err("the end is of another turn");
@@ -132,6 +127,27 @@ impl Turn {
         let TurnSettings { model, fallback, .. } = settings.clone();
         self.settings = Arc::new(TurnSettings { model, fallback, ..TurnSettings::clone(&self.settings) });
         self.fallen = 0;
+    }
+
+    /// Whoever runs tools itself asks for the rest of the turn, as they would for a turn of its own.
+    fn ask_anew(&mut self, settings: &TurnSettings) -> Result<(), Misfit> {
+        if self.runs == Runs::Elsewhere {
+            return Err("the turn ran elsewhere, where nothing can be chosen for it");
+        }
+        if settings.model != self.settings.model {
+            self.fallen = 0;
+        }
+        self.settings = Arc::new(settings.clone());
+        self.asked = Asked::Anew;
+        Ok(())
+    }
+
+    fn apply_nudged(&mut self, call: CallId) -> Result<(), Misfit> {
+        if !self.call_mut(call)?.is_answered() {
+            return Err("the call that it is told beside has no result yet");
+        }
+        self.rounds.tell();
+        Ok(())
     }
 
     /// A model call failed before it said anything. An outage, and a model without a price, move on along the chain, and a
@@ -159,6 +175,13 @@ impl Turn {
     }
 
     fn apply_result(&mut self, result: &ToolResult) -> Result<(), Misfit> {
+        let is_clients = |(call, question): (CallView<'_>, &Question)| {
+            call.id == result.call && question.reason == QuestionReason::ClientTool
+        };
+        if self.waiting().any(is_clients) {
+            // Whoever runs the tool is there between two steps and may go on as they like.
+            self.steps_for_user = 0;
+        }
         let is_run_here = result.outcome == Outcome::Success && self.runs == Runs::Here;
         let call = self.call_mut(result.call)?;
         call.answer(is_run_here)?;
@@ -229,6 +252,7 @@ impl Turn {
         let finish = if message.is_refusal() { FinishReason::Refusal } else { message.finish.reason };
         self.last = Some(Last { seq, saw: message.saw, finish, cut_off, forced });
         self.just_compacted = false;
+        self.asked = Asked::Before;
         // The model was asked again after the cancel, for the sake of a user message that came later still.
         if self.cancel.is_some_and(|cancel| cancel < message.saw && cancel < self.newest_user) {
             self.cancel = None;

@@ -67,6 +67,7 @@ fn entries() -> Vec<Entry> {
         })),
         Entry::Control(Control::Uncompacted { summary: seq(7) }),
         retried(1),
+        Entry::Control(Control::Settings { settings: Box::new(with_max_steps(4)) }),
         Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
         hidden(1),
         Entry::Control(Control::Imported { source: "chatgpt".to_owned() }),
@@ -187,7 +188,7 @@ fn a_newer_version_is_not_read() {
     let text = started(call_id(3, 1), true).encode().expect("it can be written");
     let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
     assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
-    assert_eq!(error.to_string(), "entry is of version 10, this build reads up to 9");
+    assert_eq!(error.to_string(), "entry is of version 11, this build reads up to 10");
 }
 
 #[test]

@@ -244,7 +244,11 @@ fn of_one_enormous_turn_the_older_steps_are_compacted() {
     assert!(digest.len() < 12_000, "{}", digest.len());
     assert!(digest.contains("Assistant called read {\"step\":0}\nResult of read (done): xxx"), "{digest}");
     assert!(digest.contains("bytes are left out"), "{digest}");
-    let asked = cut.request(&ModelRef::new("p", "m"));
+    let asked = cut.request(&compaction::Asked {
+        model: &ModelRef::new("p", "m"),
+        facts: &turnwright_core::ModelFacts::default(),
+        measure: &|_| None,
+    });
     let prompt = asked.prompt();
     assert_eq!((prompt.messages.len(), prompt.tools.len(), prompt.allow_calls), (1, 0, false));
 }

@@ -16,5 +16,6 @@ mod planning;
 mod prompt;
 mod properties;
 mod steps;
+mod summaries;
 mod table;
 mod told;

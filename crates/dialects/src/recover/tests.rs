@@ -23,7 +23,14 @@ fn offered() -> Offered {
         })
         .collect();
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
-    Offered::of(&Prompt { conversation: None, settings: &settings, messages: Vec::new(), tools: &tools, allow_calls: true })
+    Offered::of(&Prompt {
+        conversation: None,
+        settings: &settings,
+        messages: Vec::new(),
+        tools: &tools,
+        allow_calls: true,
+        is_asked_anew: false,
+    })
 }
 
 /// The text with calls in guillemets.

@@ -38,7 +38,14 @@ pub(crate) fn tool(name: &str, schema: Value) -> Arc<ToolDefinition> {
 pub(crate) fn offered(names: &[&str]) -> Offered {
     let tools: Vec<_> = names.iter().map(|name| tool(name, Value::Null)).collect();
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
-    Offered::of(&Prompt { conversation: None, settings: &settings, messages: Vec::new(), tools: &tools, allow_calls: true })
+    Offered::of(&Prompt {
+        conversation: None,
+        settings: &settings,
+        messages: Vec::new(),
+        tools: &tools,
+        allow_calls: true,
+        is_asked_anew: false,
+    })
 }
 
 /// The request that a dialect makes of a prompt.

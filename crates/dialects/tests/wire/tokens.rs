@@ -93,8 +93,14 @@ fn measured(dialect: &str, model: &str, conversation: &Value) -> u64 {
                 .collect(),
         ),
     });
-    let prompt =
-        Prompt { conversation: None, settings: &settings, messages: messages.collect(), tools: &tools, allow_calls: true };
+    let prompt = Prompt {
+        conversation: None,
+        settings: &settings,
+        messages: messages.collect(),
+        tools: &tools,
+        allow_calls: true,
+        is_asked_anew: false,
+    };
     measure(dialect, model, &prompt)
 }
 

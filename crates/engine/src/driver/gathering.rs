@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use turnwright_core::context::{standing, wanting};
+use turnwright_core::context::{found, standing, wanting};
 use turnwright_core::{Context, Control, Entry, MessageId, text_of};
 
 use crate::context::{ContextAsk, ContextSource, Gathered};
@@ -36,7 +36,8 @@ impl Gathering {
             };
             let model = state.journal.turn()?.model().clone();
             let (conversation, owner) = (live.id.clone(), live.owner.clone());
-            (message, ContextAsk { conversation, owner, model, said, standing: standing(&state.journal) })
+            let (standing, found) = (standing(&state.journal), found(&state.journal));
+            (message, ContextAsk { conversation, owner, model, said, standing, found })
         };
         asked.push(message);
         Some(Self(Box::pin(gather(source, message, ask))))

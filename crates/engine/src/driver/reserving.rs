@@ -17,6 +17,7 @@ use super::summary::Summary;
 use crate::StoreError;
 use crate::inner::Inner;
 use crate::live::Live;
+use crate::summary::asking;
 
 /// What is being reserved.
 #[derive(Default)]
@@ -175,8 +176,9 @@ fn estimate(inner: &Inner, live: &Live, journal: &Journal, purpose: Purpose) -> 
         }
         Purpose::Summary => {
             let model = turn.model();
-            let request = compaction::cut(journal)?.request(model);
+            let cut = compaction::cut(journal)?;
             let provider = inner.providers.get(model.provider()).ok();
+            let request = asking(provider.as_deref(), model, |asked| cut.request(asked));
             inner.estimate(provider.as_deref(), (purpose, model), None, &request.prompt())
         }
         Purpose::Sampling(question) => {

@@ -36,7 +36,7 @@ use decision::decided_and_remembered;
 pub use decision::{About, Decided};
 use message::Kept;
 pub(super) use message::kept_summary;
-pub use message::{Beneath, KnownAs, NewMessage, OnWaiting, Sent, SentState};
+pub use message::{Beneath, Joins, KnownAs, NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
 pub(super) use results::result;
@@ -338,10 +338,12 @@ impl Engine {
     /// [`EngineError::PeopleOnly`] where more runs in the turn without a person than was chosen for its conversation, and no
     /// person asks. Nothing is stored then.
     pub async fn give_results(&self, id: &ConversationId, given: Vec<ClientResult>) -> Result<TurnId, EngineError> {
-        self.give_results_once(id, given, None).await
+        self.give_results_once(id, given, None, None).await
     }
 
-    /// As [`Engine::give_results`], kept under an idempotency key (the key, and a hash of what was asked), where there is one.
+    /// As [`Engine::give_results`], where what is chosen for the rest of the turn is `asked`, and kept under an idempotency key (the
+    /// key, and a hash of what was asked), where there is one. What is not chosen stays as the turn has it, but for what the model must
+    /// call and the form of its answer, which are for one request each; approve mode and step limit are the turn's.
     ///
     /// # Errors
     /// As [`Engine::give_results`]; [`EngineError::KeyReused`].
@@ -349,14 +351,21 @@ impl Engine {
         &self,
         id: &ConversationId,
         given: Vec<ClientResult>,
+        asked: Option<SettingsOverlay>,
         idempotency: Option<(String, String)>,
     ) -> Result<TurnId, EngineError> {
+        if let Some(asked) = &asked {
+            if let Some(problem) = asked.problem() {
+                return Err(EngineError::Invalid { what: problem });
+            }
+            self.limits().admit_chosen(None, asked)?;
+        }
         let kept = self.to_keep(id, idempotency.clone()).await?;
         let (engine, id) = (self.clone(), id.clone());
         let giving = async move {
             let live = engine.load_newest(&id).await?;
             let give = |bounds: Bounds| {
-                let (engine, live, given, kept) = (&engine, &live, &given, &kept);
+                let (engine, live, given, kept) = (&engine, &live, (&*given, asked.as_ref()), &kept);
                 async move {
                     let give = |state: &State| Ok(results(&engine.inner, state, given, bounds)?.with(kept.clone()));
                     act(&engine.inner, live, give).await

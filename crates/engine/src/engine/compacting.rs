@@ -9,7 +9,7 @@ use turnwright_core::{Compacted, Control, ConversationId, Entry, Journal, ModelR
 use super::Engine;
 use super::act::{Act, act, kept_summary};
 use crate::live::{Live, State};
-use crate::summary::{Making, is_stale};
+use crate::summary::{Making, asking, is_stale};
 use crate::{EngineError, SettingsOverlay, StoreError};
 
 /// A summary that is shown in the place of a conversation's beginning.
@@ -92,7 +92,7 @@ impl Engine {
         let inner = &self.inner;
         let Some(cut) = cut(journal).filter(|_| inner.has_budgets()) else { return Ok(None) };
         let provider = inner.providers.get(model.provider()).ok();
-        let request = cut.request(model);
+        let request = asking(provider.as_deref(), model, |asked| cut.request(asked));
         let estimate = inner.estimate(provider.as_deref(), (Purpose::Summary, model), None, &request.prompt());
         loop {
             let standing = inner.standing(&live.owner, Some(journal.books()), Some(Purpose::Summary)).await?;

@@ -232,3 +232,30 @@ async fn what_the_provider_said_of_the_last_prompt_counts_for_more_than_an_estim
     let length = engine.length(&id()).await.unwrap().unwrap();
     assert_eq!(length.tokens, 15);
 }
+
+#[tokio::test]
+async fn a_summary_that_is_longer_than_it_may_be_does_not_fill_the_window_again() {
+    let (engine, provider) = small([unmeasured("one"), unmeasured(&"z".repeat(1_800)), says("two")]);
+    assert_eq!(say(&engine, &"x".repeat(3_000)).await, completed());
+    assert_eq!(say(&engine, &"y".repeat(2_000)).await, completed());
+    let made = engine.compaction(&id()).await.unwrap().unwrap();
+    assert!(made.model.is_some() && made.summary.contains("left out"), "{made:?}");
+    assert!(made.summary.len() <= 400, "a hundred tokens is what the model may answer: {}", made.summary.len());
+    assert_eq!(provider.asked().len(), 3);
+    let (engine, _) = small([unmeasured("one"), unmeasured(&"z".repeat(4_000)), says("two")]);
+    assert_eq!(say(&engine, &"x".repeat(3_000)).await, completed());
+    assert_eq!(say(&engine, &"y".repeat(2_000)).await, completed());
+    let made = engine.compaction(&id()).await.unwrap().unwrap();
+    assert!(made.model.is_none() && made.summary.len() <= 400, "it is longer than what it stands for: {made:?}");
+}
+
+#[tokio::test]
+async fn a_question_for_a_summary_that_is_too_long_after_all_is_asked_once_more_for_less() {
+    let too_long = || Answer::of([]).failing(ProviderFailure::new(ProviderFailureKind::ContextLength, "it is too long"));
+    let (engine, provider) = small([unmeasured("one"), too_long(), says("A summary."), says("two")]);
+    assert_eq!(say(&engine, &"x".repeat(2_900)).await, completed());
+    assert_eq!(say(&engine, &"y".repeat(2_000)).await, completed());
+    let asked = provider.asked();
+    assert!(asked[1].len() > 2_200 && asked[2].len() < 2_100, "{} and {}", asked[1].len(), asked[2].len());
+    assert_eq!(engine.compaction(&id()).await.unwrap().unwrap().summary, "A summary.");
+}

@@ -74,6 +74,9 @@ pub struct EmbeddingsConfig {
     pub provider: Option<String>,
     /// Its name there.
     pub model: Option<String>,
+    /// How much like a question a piece is at least, in hundredths of the cosine of their vectors; 20 unless said otherwise.
+    #[schemars(range(min = 0, max = 99))]
+    pub least_likeness_percent: Option<u8>,
 }
 
 /// Files of instructions in the folders that are worked with.

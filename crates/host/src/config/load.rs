@@ -242,7 +242,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.web(&mut problems);
     meaning.apis(&mut problems);
     meaning.loops(&mut problems);
-    meaning.pieces(&mut problems);
+    meaning.pieces(&mut problems, &mut warnings);
     meaning.embeddings(&endpoints, &mut problems);
     meaning.profiles(&mut problems);
     meaning.servers(&mut problems, &mut warnings);

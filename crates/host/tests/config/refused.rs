@@ -144,6 +144,22 @@ fn no_more_of_a_piece_is_repeated_than_there_is() {
 }
 
 #[test]
+fn a_folder_of_which_nothing_is_looked_up_and_a_budget_below_a_piece_are_told() {
+    let folder = "[knowledge.folders.docs]\npath = \"docs\"\n";
+    let right = "it must hold globs, or be left out for all files";
+    says(
+        &format!("{folder}include = []\n"),
+        &[&format!("turnwright.toml:3: `knowledge.folders.docs.include` is empty, and so is what would be looked up; {right}")],
+    );
+    load_text(folder).unwrap();
+    let told = |text: &str| -> Vec<String> { load_text(text).unwrap().warnings.iter().map(ToString::to_string).collect() };
+    let expected = "turnwright.toml:2: `knowledge.budget_tokens` is 100, less than `knowledge.piece_tokens`, which is 400: no message is \
+                    shown with a whole piece";
+    assert_eq!(told("[knowledge]\nbudget_tokens = 100\n"), [expected]);
+    assert_eq!(told("[knowledge]\nbudget_tokens = 400\n"), [""; 0]);
+}
+
+#[test]
 fn a_path_that_no_system_opens_is_told() {
     says("data_dir = \"a\\u0000b\"\n", &["turnwright.toml:1: `data_dir` is \"a\\0b\"; it must be a path"]);
 }

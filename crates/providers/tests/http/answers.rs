@@ -155,7 +155,14 @@ async fn what_a_model_refuses_is_left_out_of_its_requests_alone() {
     let server = Server::start(vec![refused, good(), good(), good()]).await;
     let provider = provider(EndpointConfig { dialect: by_name("openai-responses").unwrap(), ..server.config() });
     let settings = TurnSettings::new(ModelRef::new("local", "m"));
-    let prompt = Prompt { conversation: None, settings: &settings, messages: Vec::new(), tools: &[], allow_calls: true };
+    let prompt = Prompt {
+        conversation: None,
+        settings: &settings,
+        messages: Vec::new(),
+        tools: &[],
+        allow_calls: true,
+        is_asked_anew: false,
+    };
     for model in ["m", "m", "other"] {
         assert_eq!(collect(provider.call(model, &prompt).unwrap()).await.text(), "hello", "{model}");
     }
@@ -186,7 +193,8 @@ async fn reasoning_that_an_endpoint_cannot_read_any_more_is_left_out_once_and_th
         usage: Usage::default(),
     };
     let messages = vec![PromptMessage::Assistant { seq: Seq::FIRST, message: &message }];
-    let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+    let prompt =
+        Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, is_asked_anew: false };
     assert_eq!(collect(provider.call("m", &prompt).unwrap()).await.text(), "hello");
     let failure = collect(provider.call("m", &prompt).unwrap()).await.failed();
     assert_eq!((failure.kind, failure.code.as_deref()), (ProviderFailureKind::InvalidRequest, Some(code)));

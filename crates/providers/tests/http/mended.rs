@@ -75,7 +75,14 @@ async fn ask(provider: &HttpProvider, conversation: &str, messages: Vec<PromptMe
 /// What the model says, and what people are told of the call.
 async fn heard(provider: &HttpProvider, conversation: &str, messages: Vec<PromptMessage<'_>>) -> (String, Vec<String>) {
     let (settings, conversation) = (settings(), conversation.parse::<ConversationId>().unwrap());
-    let prompt = Prompt { conversation: Some(&conversation), settings: &settings, messages, tools: &[], allow_calls: true };
+    let prompt = Prompt {
+        conversation: Some(&conversation),
+        settings: &settings,
+        messages,
+        tools: &[],
+        allow_calls: true,
+        is_asked_anew: false,
+    };
     let came = collect(provider.call("m", &prompt).unwrap()).await;
     assert_eq!(came.failure, None);
     (came.text(), came.notices())
@@ -141,6 +148,7 @@ async fn what_does_not_help_is_not_remembered() {
         messages: messages.clone(),
         tools: &[],
         allow_calls: true,
+        is_asked_anew: false,
     };
     assert_eq!(collect(provider.call("m", &prompt).unwrap()).await.failed().status, Some(400));
     assert_eq!(ask(&provider, "a", messages).await, "Well.");

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
-use turnwright_core::{
-    ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, Seq, ToolDefinition, TurnId, is_blank,
-};
+use turnwright_core::{ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, Seq, ToolDefinition, is_blank};
 use turnwright_engine::{
-    Answers, Beneath, ClientResult, ConversationChange, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting,
-    SettingsOverlay, StoreError, WholeJournal,
+    ClientResult, ConversationChange, Engine, EngineError, NewConversation, OnWaiting, SettingsOverlay, StoreError,
+    WholeJournal,
 };
 use turnwright_host::import;
 
@@ -18,13 +16,14 @@ use super::again::{Again, Came, taken_up};
 use super::decided::{decides_in_one, decision};
 use super::deciding::decide;
 use super::given::{self, GivenBefore, given, given_otherwise, goes_on};
-use super::history::{History, Item, Said, mark, said_again, unanswered};
+use super::history::{History, Item, Said, mark, said_again, said_last};
 use super::ids;
 use super::known::Fingerprint;
 use super::recalled;
 use super::referred;
-use super::responses::object::{offered_to, part_after, turn_of};
+use super::responses::object::{PREFIX, offered_to, part_after, turn_of};
 use super::responses::stored::{Brings, continued};
+use super::saying::{Place, is_overtaken, last_of_newest, say, say_after};
 use super::track::Part;
 use super::written;
 use crate::attached::Attached;
@@ -37,6 +36,9 @@ pub(crate) const CONVERSATION_HEADER: &str = "x-turnwright-conversation";
 
 /// The field that does.
 const IN_METADATA: &str = "metadata.conversation_id";
+
+/// What is said for a client that says nothing after the model's own words.
+const GO_ON: &str = "Go on.";
 
 /// What a request asks for.
 #[derive(Debug)]
@@ -105,9 +107,12 @@ pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiErr
     let attached = Attached::resolve(state, &mut users).await.map_err(placed)?;
     if let Some(conversation) = &ask.conversation {
         let lengths = ask.history.user_lengths();
-        let look = |journal: &Journal| said_again(&users, &lengths, &unanswered(journal));
+        let look = |journal: &Journal| said_again(&users, &lengths, &said_last(journal, lengths.len()));
         let again = where_there(state.engine().look(conversation, look).await)?;
         users.drain(..again.unwrap_or_default());
+    }
+    if goes_on_alone(&ask) {
+        users = vec![ContentBlock::text(GO_ON)];
     }
     if is_blank(&users) {
         // No model takes it.
@@ -182,7 +187,11 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
             return Err(ApiError::invalid(what).about("messages"));
         }
         if ask.history.before.is_empty() || is_there(state, conversation).await? {
-            return say(state, Place::Named(conversation.clone()), &ask, users, history).await;
+            let is_own = |previous: &&String| ids::read_answer(PREFIX, previous).is_some_and(|(own, _)| own == *conversation);
+            return match ask.previous.as_ref().filter(is_own) {
+                Some(previous) => say_after(state, previous, &ask, users, history).await,
+                None => say(state, Place::Named(conversation.clone()), &ask, users, history).await,
+            };
         }
     }
     if !has_results
@@ -192,9 +201,13 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
             Some(known) => Some(known),
             None => recalled::conversation_of(state, &ask.history.before, &before, &of_conversation(&ask)).await?,
         }
-        && is_newest(state.engine(), &conversation, turn).await?
+        && let Some(last) = last_of_newest(state.engine(), &conversation, turn).await?
     {
-        return say(state, Place::There(conversation), &ask, users, history).await;
+        match say(state, Place::Next(conversation, last), &ask, users.clone(), history.clone()).await {
+            // Another request goes on with it, and this one in a copy.
+            Err(error) if is_overtaken(&error) => {}
+            said => return said,
+        }
     }
     let conversation = match &ask.conversation {
         Some(named) => named.clone(),
@@ -239,7 +252,18 @@ async fn give(
     }
     // What is said beside them is kept under the key.
     let key = ask.idempotency.clone().filter(|_| users.is_empty());
-    state.engine().give_results_once(&conversation, results.clone(), key).await?;
+    let stored = if users.is_empty() {
+        let asked = Some(ask.overlay.clone());
+        let stored = state.engine().give_results_once(&conversation, results.clone(), asked, key).await;
+        stored.map(|_turn| None).map_err(ApiError::from)
+    } else {
+        // The model sees both at its next step.
+        let place = Place::Given(conversation.clone(), results.clone());
+        say(state, place, ask, users.to_vec(), history.clone()).await.map(Some)
+    };
+    if let Ok(Some(begun)) = stored {
+        return Ok(Some(begun));
+    }
     // Of several that came at the same moment the first counts.
     if let Some(call) = state.engine().look(&conversation, |journal| given_otherwise(journal, &results)).await? {
         if ask.previous.is_none() {
@@ -247,13 +271,9 @@ async fn give(
         }
         return give_otherwise(state, (&conversation, &results), ask, users.to_vec(), history.clone()).await.map(Some);
     }
-    let begun = if users.is_empty() {
-        let retry = are_there.then_some(&ask.overlay);
-        after_calls(state, conversation, calls, retry, history.clone()).await?
-    } else {
-        say(state, Place::There(conversation), ask, users.to_vec(), history.clone()).await?
-    };
-    Ok(Some(begun))
+    stored?;
+    let retry = are_there.then_some(&ask.overlay);
+    after_calls(state, conversation, calls, retry, history.clone()).await.map(Some)
 }
 
 /// What system and developer items say is said in all of the chain of responses from then on, as its other items are.
@@ -286,9 +306,16 @@ pub(crate) fn joined<const COUNT: usize>(said: [Option<String>; COUNT]) -> Optio
     said.into_iter().flatten().reduce(|before, more| format!("{before}\n\n{more}"))
 }
 
-fn brings(ask: &Ask) -> Brings {
+pub(super) fn brings(ask: &Ask) -> Brings {
     let is_answer = ask.history.results().next().is_some() || ask.history.approvals().next().is_some();
     if is_answer { Brings::WhatCallsWaitFor } else { Brings::Words }
+}
+
+/// Whether the request asks the model to go on after its own words, or to begin by itself, which OpenAI's API takes too.
+fn goes_on_alone(ask: &Ask) -> bool {
+    let is_quiet = ask.history.fresh.iter().all(|item| matches!(item.said, Said::System(_) | Said::Echo));
+    let has_anything = !ask.history.before.is_empty() || ask.history.system.is_some();
+    ask.again.is_some() && is_quiet && has_anything
 }
 
 fn says_nothing(history: &History) -> ApiError {
@@ -297,18 +324,6 @@ fn says_nothing(history: &History) -> ApiError {
         _ => "the last message must be a user's, or the result of a tool",
     };
     ApiError::invalid(what).about("messages")
-}
-
-/// Where something is said.
-pub(super) enum Place {
-    /// In a conversation that is made for it.
-    New(ConversationId),
-    /// In the one that is named, which is made where it is not there.
-    Named(ConversationId),
-    /// In one that is there.
-    There(ConversationId),
-    /// The same, with what is decided about what waits there: all of it, or nothing is said.
-    Beside(ConversationId, Answers),
 }
 
 /// What is answered to a question about a call, and whether with a yes; nothing where its result is given.
@@ -364,11 +379,6 @@ pub(super) async fn begun_before(
     }
 }
 
-async fn is_newest(engine: &Engine, conversation: &ConversationId, turn: TurnId) -> Result<bool, ApiError> {
-    let look = |journal: &Journal| journal.turn().is_some_and(|newest| newest.id() == turn);
-    Ok(where_there(engine.look(conversation, look).await)?.unwrap_or(false))
-}
-
 async fn is_there(state: &ServerState, conversation: &ConversationId) -> Result<bool, ApiError> {
     Ok(where_there(state.engine().conversation(conversation).await)?.is_some())
 }
@@ -380,66 +390,6 @@ pub(super) fn where_there<T>(found: Result<T, EngineError>) -> Result<Option<T>,
         Err(EngineError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-pub(super) async fn say(
-    state: &ServerState,
-    place: Place,
-    ask: &Ask,
-    content: Vec<ContentBlock>,
-    history: Fingerprint,
-) -> Result<Begun, ApiError> {
-    if content.is_empty() {
-        return Err(ApiError::invalid("the user's message is empty; say something").about("messages"));
-    }
-    let is_new = matches!(place, Place::New(_));
-    let (conversation, create, on_waiting, answers) = match place {
-        Place::New(conversation) | Place::Named(conversation) => (conversation, true, ask.on_waiting, Answers::default()),
-        Place::There(conversation) => (conversation, false, ask.on_waiting, Answers::default()),
-        Place::Beside(conversation, answers) => (conversation, false, OnWaiting::Hold, answers),
-    };
-    let mut message = NewMessage {
-        content,
-        overlay: ask.overlay.clone(),
-        on_waiting,
-        answers,
-        kept_by: KeptBy::Servers,
-        create,
-        conversation: of_conversation(ask),
-        replaces: None,
-        beneath: Beneath::Conversation,
-        idempotency: ask.idempotency.clone(),
-        known_as: None,
-        denies_questions: false,
-    };
-    let sent = loop {
-        if let Some(name) = &ask.known_as {
-            match name.known(state.engine(), &conversation).await? {
-                Ok(known) => message.known_as = Some(known),
-                // Another request said it meanwhile.
-                Err(sent) => {
-                    let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
-                    return begun(state, conversation, part, history).await;
-                }
-            }
-        }
-        match state.engine().send(&conversation, message.clone()).await {
-            Err(EngineError::SaidMeanwhile) => tokio::task::yield_now().await,
-            sent => break sent?,
-        }
-    };
-    let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
-    if is_new {
-        return Ok(Begun { conversation, part, offered: Arc::from([]), history });
-    }
-    // The same request may have said it at the same moment, in a copy of its own.
-    let conversation = match &ask.idempotency {
-        Some((key, fingerprint)) => {
-            state.engine().said_before(key, fingerprint).await?.map_or(conversation, |(conversation, _)| conversation)
-        }
-        None => conversation,
-    };
-    begun(state, conversation, part, history).await
 }
 
 /// The answer to what was given to calls, or decided about them. Where that was stored before and the turn failed since, it is taken
@@ -460,13 +410,18 @@ pub(super) async fn after_calls(
     begun(state, conversation, part, history).await
 }
 
-async fn begun(state: &ServerState, conversation: ConversationId, part: Part, history: Fingerprint) -> Result<Begun, ApiError> {
+pub(super) async fn begun(
+    state: &ServerState,
+    conversation: ConversationId,
+    part: Part,
+    history: Fingerprint,
+) -> Result<Begun, ApiError> {
     let offered = state.engine().look(&conversation, |journal| offered_to(journal, &part)).await?;
     Ok(Begun { conversation, part, offered, history })
 }
 
 /// What a conversation keeps of what its first request chose.
-fn of_conversation(ask: &Ask) -> SettingsOverlay {
+pub(super) fn of_conversation(ask: &Ask) -> SettingsOverlay {
     SettingsOverlay {
         model: ask.overlay.model.clone(),
         // What a page shows at the moment is no part of it.

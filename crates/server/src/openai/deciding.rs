@@ -3,11 +3,12 @@
 use turnwright_core::{ApprovalId, CallId, ContentBlock, Journal, QuestionReason, Verdict};
 use turnwright_engine::{Answers, Choice};
 
-use super::begin::{Ask, Begun, Place, after_calls, begun_before, say, where_there};
+use super::begin::{Ask, Begun, after_calls, begun_before, where_there};
 use super::decided::decided_before;
 use super::given::given;
 use super::ids;
 use super::known::Fingerprint;
+use super::saying::{Place, say};
 use crate::error::ApiError;
 use crate::state::ServerState;
 
@@ -68,7 +69,7 @@ pub(super) async fn decide(
     if let Some((results_of, results)) = given(ask)
         && results_of == conversation
     {
-        state.engine().give_results(&conversation, results).await?;
+        state.engine().give_results_once(&conversation, results, Some(ask.overlay.clone()), None).await?;
     }
     if decided.is_empty() {
         return after_calls(state, conversation, before, Some(&ask.overlay), history.clone()).await.map(Some);

@@ -190,6 +190,17 @@ pub(crate) fn unanswered(journal: &Journal) -> Vec<&[ContentBlock]> {
     said
 }
 
+/// What people said last, at most so many messages, the oldest first: whoever has none of the answers may say it again.
+pub(crate) fn said_last(journal: &Journal, most: usize) -> Vec<&[ContentBlock]> {
+    let said = journal.entries().iter().rev().filter_map(|stored| match &*stored.entry {
+        Entry::User(message) if !journal.is_hidden(MessageId(stored.seq)) => Some(message.content.as_slice()),
+        _ => None,
+    });
+    let mut said: Vec<&[ContentBlock]> = said.take(most).collect();
+    said.reverse();
+    said
+}
+
 /// Whether an entry says that a turn was completed.
 pub(crate) fn completes(entry: &Entry) -> bool {
     matches!(entry, Entry::Control(Control::Ended { status: TurnStatus::Completed, .. }))

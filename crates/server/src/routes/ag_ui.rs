@@ -11,7 +11,7 @@ use turnwright_core::{
     CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
 };
 use turnwright_engine::{
-    ClientResult, EngineError, KnownAs, NewMessage, OnWaiting, Sent, SettingsOverlay, StoreError, WatchFrom,
+    ClientResult, EngineError, Joins, KnownAs, NewMessage, OnWaiting, Sent, SettingsOverlay, StoreError, WatchFrom,
 };
 
 use crate::agui::answers::{Resumed, interrupts, not_answered, resumed};
@@ -26,7 +26,7 @@ use crate::extract::{State, Whole, id};
 use crate::named::{Named, SaidAs, says, standing};
 use crate::open_stream::OpenStream;
 use crate::openai::begin::{Ask, begin};
-use crate::openai::history::{self, History, Said, unanswered};
+use crate::openai::history::{self, History, Said};
 use crate::openai::ids;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
@@ -319,11 +319,10 @@ async fn beside(
         return Ok(None);
     }
     let overlay = overlay(state, conversation, input).await?;
-    // It may change the model.
-    engine.open_turn(conversation, &SettingsOverlay { model: None, ..overlay.clone() }).await?;
+    engine.open_turn(conversation, &SettingsOverlay::default()).await?;
     let history = History::of(input.items()?);
     let (mut content, lengths) = (history.users(), history.user_lengths());
-    let look = |journal: &Journal| history::said_again(&content, &lengths, &unanswered(journal));
+    let look = |journal: &Journal| history::said_again(&content, &lengths, &history::said_last(journal, lengths.len()));
     let again = engine.look(conversation, look).await?;
     content.drain(..again);
     engine.admits(&content)?;
@@ -332,7 +331,9 @@ async fn beside(
     // The page's own calls have results that come with it, and what it was asked is answered. What another door opens meanwhile is not
     // declined: the page knows nothing of it.
     let on_waiting = OnWaiting::Hold;
-    let said = NewMessage { content, overlay, on_waiting, idempotency: Some(once.clone()), known_as, ..NewMessage::text("") };
+    let joins = Joins::Anew;
+    let said =
+        NewMessage { content, overlay, joins, on_waiting, idempotency: Some(once.clone()), known_as, ..NewMessage::text("") };
     Ok(Some(said))
 }
 
@@ -493,7 +494,8 @@ async fn resume(
     let history = History::of(input.items()?);
     let results = engine.look(conversation, |journal| given(conversation, journal, &history)).await?;
     if !results.is_empty() {
-        engine.give_results(conversation, results).await?;
+        let asked = overlay(state, conversation, input).await?;
+        engine.give_results_once(conversation, results, Some(asked), None).await?;
     }
     let spoken = input.spoken()?;
     let look = |journal: &Journal| {

@@ -52,6 +52,7 @@ pub(super) async fn chat(
         idempotency: repeatable(&whole, &format!("{id}/chat"))?,
         known_as: None,
         denies_questions: is_streamed && cannot_ask(version),
+        ..NewMessage::text("")
     };
     // Apart, so that a stream that waits for its first words does not keep the room that sending takes.
     let sent = Box::pin(state.engine().send(&id, message)).await?;
@@ -96,6 +97,7 @@ pub(super) async fn store(State(state): State, InConversation(id): InConversatio
         idempotency: repeatable(&whole, &format!("{id}/messages"))?,
         known_as: None,
         denies_questions: false,
+        ..NewMessage::text("")
     };
     let sent = state.engine().send(&id, message).await.map_err(|error| match error {
         EngineError::NotFound { .. } => {

@@ -163,6 +163,7 @@ async fn say(
         idempotency: key.cloned(),
         known_as: named.map(|named| named.known()),
         denies_questions: cannot_ask(version),
+        ..NewMessage::text("")
     };
     match state.engine().send(conversation, message).await {
         Err(EngineError::SaidMeanwhile) => Ok(None),

@@ -69,10 +69,10 @@ async fn what_failed_in_a_named_conversation_is_not_said_again_with_what_comes_n
         let second = ask(json!([user("one"), user("two")])).await.json();
         assert_eq!(second["choices"][0]["message"]["content"], "Two.");
         assert_eq!(said().await, ["one", "two"]);
-        // What is new is said, also where it is the same; what was stored as one message is known in two.
-        assert_eq!(ask(json!([user("two"), user("two")])).await.status, 502);
-        assert_eq!(said().await, ["one", "two", "two\ntwo"]);
-        assert_eq!(ask(json!([user("two"), user("two"), user("three")])).await.status, 502);
-        assert_eq!(said().await, ["one", "two", "two\ntwo", "three"]);
+        // Also where it was answered, of which its client may not have heard; what was stored as one message is known in two.
+        assert_eq!(ask(json!([user("two"), user("three"), user("four")])).await.status, 502);
+        assert_eq!(said().await, ["one", "two", "three\nfour"]);
+        assert_eq!(ask(json!([user("three"), user("four"), user("five")])).await.status, 502);
+        assert_eq!(said().await, ["one", "two", "three\nfour", "five"]);
     }
 }

@@ -6,7 +6,7 @@ use tokio_postgres::types::ToSql;
 use turnwright_core::ContextPlace;
 use turnwright_engine::StoreError;
 use turnwright_engine::knowledge::{
-    BESIDE, Beside, CollectionSize, FoundPiece, IndexedFile, KnowledgeIndex, Piece, PieceId, collection_beside,
+    BESIDE, Beside, CollectionSize, FoundPiece, Hit, IndexedFile, KnowledgeIndex, Piece, PieceId, collection_beside,
 };
 
 use super::read::rows_at_most;
@@ -62,8 +62,8 @@ const BY_WORDS: &str = "WITH shelf AS MATERIALIZED (SELECT key FROM knowledge WH
         WHERE words @@ $2::text::tsquery AND knowledge IN (SELECT key FROM shelf) AND lexeme = ANY ($3)),
     weight AS (SELECT lexeme, greatest(ln((pieces - count(*) + 0.5) / (count(*) + 0.5)), 0.000001) AS weight
         FROM term CROSS JOIN whole GROUP BY lexeme, pieces)
-    SELECT piece FROM term JOIN weight USING (lexeme) CROSS JOIN whole GROUP BY piece
-    ORDER BY sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * term.length / whole.length))) DESC, piece LIMIT $4";
+    SELECT piece, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * term.length / whole.length))) AS score
+    FROM term JOIN weight USING (lexeme) CROSS JOIN whole GROUP BY piece ORDER BY score DESC, piece LIMIT $4";
 /// By the signs of their numbers, which is coarse and fast, those that come near by their numbers. What has another length is
 /// compared with nothing.
 const NEAR: &str = "SELECT near.piece, vector FROM (SELECT piece FROM knowledge_sign
@@ -272,11 +272,11 @@ impl KnowledgeIndex for PostgresStore {
         self.pool.ask(REMOVE_ALL, &[&collection]).await.map(drop)
     }
 
-    async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<PieceId>, StoreError> {
+    async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
         let Some((query, counted)) = any_of(&asked(text, MOST_WORDS)) else { return Ok(Vec::new()) };
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
         let rows = self.pool.ask(BY_WORDS, &[&names, &query, &counted, &rows_at_most(limit)]).await?.rows;
-        rows.iter().map(|row| Ok(PieceId(get(row, 0)?))).collect()
+        rows.iter().map(|row| Ok(Hit { piece: PieceId(get(row, 0)?), score: get(row, 1)? })).collect()
     }
 
     async fn by_vector(
@@ -285,7 +285,7 @@ impl KnowledgeIndex for PostgresStore {
         model: &str,
         vector: &[f32],
         limit: usize,
-    ) -> Result<Vec<PieceId>, StoreError> {
+    ) -> Result<Vec<Hit>, StoreError> {
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
         let most = rows_at_most(vectors::compared(limit));
         let rows = self.pool.ask(NEAR, &[&names, &model, &vectors::bits(vector), &most]).await?.rows;

@@ -30,6 +30,8 @@ const MIGRATIONS: &[Migration] = &[
     Migration { script: include_str!("../migrations/postgres/0003_holding.sql"), oldest: 1 },
     // Here too.
     Migration { script: include_str!("../migrations/postgres/0004_incarnations.sql"), oldest: 1 },
+    // The function `append_holding` too.
+    Migration { script: include_str!("../migrations/postgres/0005_documents_of_copies.sql"), oldest: 1 },
 ];
 
 /// The oldest server that does all that is asked of it: `bit_count` came with it.

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use turnwright_core::{ContextPlace, ConversationId};
 use turnwright_engine::StoreError;
 use turnwright_engine::knowledge::{
-    BESIDE, Beside, CollectionSize, FoundPiece, IndexedFile, KnowledgeIndex, Piece, PieceId, collection_beside,
+    BESIDE, Beside, CollectionSize, FoundPiece, Hit, IndexedFile, KnowledgeIndex, Piece, PieceId, collection_beside,
 };
 
 use super::SqliteStore;
@@ -175,8 +175,7 @@ fn put(connection: &Connection, found: &Collection, file: &IndexedFile, pieces: 
         };
         let row = params![id, key, unit, first, last, piece.heading, piece.text];
         connection.prepare_cached(sql::PUT_KNOWLEDGE_PIECE)?.execute(row)?;
-        let words = spaced(&format!("{}\n{}\n{}", file.path, piece.heading, piece.text));
-        connection.prepare_cached(sql::PUT_PIECE_WORDS)?.execute((id, words))?;
+        put_words(connection, id, (&file.path, &piece.heading, &piece.text))?;
     }
     connection.prepare_cached(sql::KNOWLEDGE_NEXT)?.execute((found.key, next))?;
     Ok(())
@@ -205,6 +204,28 @@ fn remove_collection(connection: &Connection, key: i64) -> rusqlite::Result<()> 
     }
     connection.prepare_cached(sql::REMOVE_KNOWLEDGE)?.execute((key,))?;
     Ok(())
+}
+
+/// A conversation begins as another does: it has copies of the documents that are beside that.
+pub(super) fn copy_beside(connection: &Connection, source: &ConversationId, conversation: i64) -> rusqlite::Result<()> {
+    let Some(of) = collection(connection, &collection_beside(source))? else { return Ok(()) };
+    let mut statement = connection.prepare_cached(sql::COPY_KNOWLEDGE)?;
+    let own: Option<i64> = statement.query_row((BESIDE, of.key, conversation), |row| row.get(0)).optional()?;
+    let Some(own) = own else { return Ok(()) };
+    for statement in [sql::COPY_KNOWLEDGE_FILES, sql::COPY_KNOWLEDGE_PIECES, sql::COPY_SIGNS, sql::COPY_VECTORS] {
+        connection.prepare_cached(statement)?.execute((of.key, own))?;
+    }
+    let mut pieces = connection.prepare_cached(sql::PIECES_OF)?;
+    let mut rows = pieces.query((own,))?;
+    while let Some(row) = rows.next()? {
+        let (id, path, heading, text): (i64, String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        put_words(connection, id, (&path, &heading, &text))?;
+    }
+    Ok(())
+}
+
+fn put_words(connection: &Connection, piece: i64, (path, heading, text): (&str, &str, &str)) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql::PUT_PIECE_WORDS)?.execute((piece, spaced(&format!("{path}\n{heading}\n{text}"))))
 }
 
 /// A conversation is deleted: what was attached to it goes.
@@ -316,7 +337,7 @@ impl KnowledgeIndex for SqliteStore {
         self.change(Change::RemoveCollection { name: collection.to_owned() }).await
     }
 
-    async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<PieceId>, StoreError> {
+    async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
         let words = written(&asked(text, MOST_WORDS));
         let (names, most) = (collections.to_vec(), i64::try_from(limit).unwrap_or(i64::MAX));
         let read = move |connection: &Connection| {
@@ -333,7 +354,8 @@ impl KnowledgeIndex for SqliteStore {
             }
             // SQLite's rank is the lower the better.
             hits.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            Ok::<_, Unread>(hits.into_iter().take(limit).map(|(_, id)| PieceId(id)).collect())
+            let hit = |(rank, id): (f64, i64)| Hit { piece: PieceId(id), score: -rank };
+            Ok::<_, Unread>(hits.into_iter().take(limit).map(hit).collect())
         };
         self.readers.read(read).await
     }
@@ -344,7 +366,7 @@ impl KnowledgeIndex for SqliteStore {
         model: &str,
         vector: &[f32],
         limit: usize,
-    ) -> Result<Vec<PieceId>, StoreError> {
+    ) -> Result<Vec<Hit>, StoreError> {
         let (names, model, vector) = (collections.to_vec(), model.to_owned(), vector.to_vec());
         let read = move |connection: &Connection| {
             let mut keys = Vec::new();

@@ -210,6 +210,25 @@ statements! {
     PUT_KNOWLEDGE_PIECE = "INSERT INTO knowledge_piece (key, file, unit, first, last, heading, text)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     PUT_PIECE_WORDS = "INSERT INTO knowledge_words (rowid, text) VALUES (?1, ?2)";
+    /// The pieces keep their numbers in the collection.
+    COPY_KNOWLEDGE = "INSERT INTO knowledge (name, holder, until_ms, next_piece, model)
+        SELECT ?1 || conversation.id, '', 0, next_piece, model FROM knowledge, conversation
+        WHERE knowledge.key = ?2 AND conversation.key = ?3 ON CONFLICT (name) DO NOTHING RETURNING key";
+    COPY_KNOWLEDGE_FILES = "INSERT INTO knowledge_file (knowledge, path, bytes, modified_ns, hash, skipped)
+        SELECT ?2, path, bytes, modified_ns, hash, skipped FROM knowledge_file WHERE knowledge = ?1 AND hash <> ''";
+    COPY_KNOWLEDGE_PIECES = "INSERT INTO knowledge_piece (key, file, unit, first, last, heading, text)
+        SELECT piece.key + ((?2 - ?1) << 40), own.key, unit, first, last, heading, text
+        FROM knowledge_file AS file CROSS JOIN knowledge_file AS own ON own.knowledge = ?2 AND own.path = file.path
+        CROSS JOIN knowledge_piece AS piece ON piece.file = file.key WHERE file.knowledge = ?1";
+    PIECES_OF = "SELECT knowledge_piece.key, path, heading, text FROM knowledge_piece
+        JOIN knowledge_file ON knowledge_file.key = knowledge_piece.file
+        WHERE knowledge_piece.key BETWEEN ?1 << 40 AND ((?1 + 1) << 40) - 1";
+    COPY_SIGNS = "INSERT INTO knowledge_sign (piece, signs) SELECT own.key, signs
+        FROM knowledge_piece AS own CROSS JOIN knowledge_sign ON piece = own.key - ((?2 - ?1) << 40)
+        WHERE own.key BETWEEN ?2 << 40 AND ((?2 + 1) << 40) - 1";
+    COPY_VECTORS = "INSERT INTO knowledge_vector (piece, vector) SELECT own.key, vector
+        FROM knowledge_piece AS own CROSS JOIN knowledge_vector ON piece = own.key - ((?2 - ?1) << 40)
+        WHERE own.key BETWEEN ?2 << 40 AND ((?2 + 1) << 40) - 1";
     KNOWLEDGE_NEXT = "UPDATE knowledge SET next_piece = ?2 WHERE key = ?1";
     KNOWLEDGE_MODEL = "UPDATE knowledge SET model = ?2 WHERE key = ?1";
     REMOVE_KNOWLEDGE = "DELETE FROM knowledge WHERE key = ?1";

@@ -235,6 +235,7 @@ fn copy(connection: &Connection, record: &ConversationRecord, of: &ConversationI
     let key = connection.last_insert_rowid();
     connection.prepare_cached(sql::COPY_ENTRIES)?.execute((source, integer(through.get()), key))?;
     connection.prepare_cached(sql::COPY_USES)?.execute((source, key))?;
+    knowledge::copy_beside(connection, of, key)?;
     Ok(Ok(()))
 }
 
@@ -362,7 +363,10 @@ fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord)
         SideRecord::Document { kind, key, body: None } => connection.prepare_cached(sql::DELETE_DOCUMENT)?.execute((kind, key)),
         SideRecord::Holds { artifact } => connection.prepare_cached(sql::HOLD_ARTIFACT)?.execute((conversation, artifact)),
         SideRecord::HoldsAs { other } => match find(connection, other)? {
-            Some((source, _)) => connection.prepare_cached(sql::COPY_USES)?.execute((source, conversation)),
+            Some((source, _)) => {
+                knowledge::copy_beside(connection, other, conversation)?;
+                connection.prepare_cached(sql::COPY_USES)?.execute((source, conversation))
+            }
             None => Ok(0),
         },
         SideRecord::Reserve(reservation) => ledger::reserve(connection, conversation, reservation),

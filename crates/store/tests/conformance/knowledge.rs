@@ -1,12 +1,13 @@
 //! The index over documents.
 
-use turnwright_core::ContextPlace;
-use turnwright_engine::ConversationRecord;
+use turnwright_core::{ContextPlace, Seq};
 use turnwright_engine::knowledge::{Beside, IndexedFile, Piece};
+use turnwright_engine::{Append, ConversationRecord, SideRecord};
 use turnwright_store::Storage;
 use turnwright_testkit::record;
 
 use super::Full;
+use super::fixtures::{append, said};
 
 fn file(path: &str, hash: &str) -> IndexedFile {
     IndexedFile { path: path.to_owned(), bytes: 9, modified_ns: -1, hash: hash.to_owned(), skipped: None }
@@ -24,7 +25,9 @@ async fn claim(store: &dyn Storage, collection: &str) -> bool {
 /// What is found by words, as `PATH:LINE`.
 async fn found(store: &dyn Storage, collections: &[&str], words: &str) -> Vec<String> {
     let collections: Vec<String> = collections.iter().map(ToString::to_string).collect();
-    let ids = store.by_words(&collections, words, 10).await.unwrap();
+    let hits = store.by_words(&collections, words, 10).await.unwrap();
+    assert!(hits.is_sorted_by(|a, b| a.score >= b.score) && hits.iter().all(|hit| hit.score > 0.0), "{hits:?}");
+    let ids: Vec<_> = hits.iter().map(|hit| hit.piece).collect();
     let pieces = store.pieces(&ids).await.unwrap();
     pieces.into_iter().map(|found| format!("{}: {}", found.path, found.piece.place)).collect()
 }
@@ -105,7 +108,11 @@ pub(crate) async fn vectors_find_what_points_the_same_way_and_are_of_one_model(f
     let vectors = lacking.iter().enumerate().map(|(at, found)| (found.id, angle(at))).collect();
     store.put_vectors("a", "p/m", vectors).await.unwrap();
     assert_eq!(store.without_vector("a", "p/m", 100).await.unwrap(), []);
-    let nearest = store.by_vector(&names, "p/m", &angle(17), 3).await.unwrap();
+    // How alike two are does not depend on how long they are.
+    let twice: Vec<f32> = angle(17).iter().map(|number| number * 2.0).collect();
+    let nearest = store.by_vector(&names, "p/m", &twice, 3).await.unwrap();
+    assert!(nearest.is_sorted_by(|a, b| a.score >= b.score) && (nearest[0].score - 1.0).abs() < 1e-5, "{nearest:?}");
+    let nearest: Vec<_> = nearest.iter().map(|hit| hit.piece).collect();
     let pieces = store.pieces(&nearest).await.unwrap();
     let firsts: Vec<String> = pieces.iter().map(|found| found.piece.place.to_string()).collect();
     assert_eq!(firsts[0], "lines 18-19");
@@ -143,4 +150,48 @@ pub(crate) async fn what_is_beside_a_conversation_goes_with_it(full: &dyn Full) 
     assert_eq!(left().await, ["conversation/cc"]);
     assert!(put(&of("c", 2)).await && claim(store, "conversation/c").await);
     assert_eq!(found(store, &["conversation/c"], "words").await, ["x.md: lines 1-2"]);
+}
+
+pub(crate) async fn what_begins_as_another_has_its_documents_and_keeps_them(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    let record = record("c");
+    store.create(record.clone()).await.unwrap();
+    let beside = Beside { conversation: record.id.clone(), created_at_ms: record.created_at_ms };
+    let pieces = vec![piece(1, "The fuse is under the \u{5b66}\u{4e60} seat."), piece(5, "The door.")];
+    assert!(store.put_beside(&beside, file("other.md", "1"), vec![piece(1, "Soup at noon.")]).await.unwrap());
+    assert!(store.put_beside(&beside, file("manual.md", "2"), pieces).await.unwrap());
+    let lacking = store.without_vector("conversation/c", "p/m", 9).await.unwrap();
+    let vectors = lacking.iter().zip([1.0, 2.0, 3.0]).map(|(found, number)| (found.id, vec![number, -1.0])).collect();
+    store.put_vectors("conversation/c", "p/m", vectors).await.unwrap();
+    let copy = async |id: &str| {
+        let created = ConversationRecord { id: id.parse().unwrap(), ..record.clone() };
+        let side = vec![SideRecord::Create(created), SideRecord::HoldsAs { other: record.id.clone() }];
+        let conversation = id.parse().unwrap();
+        store.append(Append { conversation, at: Seq::FIRST, entries: vec![said("hello")], at_ms: 1, side }).await.unwrap();
+    };
+    copy("d").await;
+    // So has one that is copied as it is.
+    let e = ConversationRecord { id: "e".parse().unwrap(), ..record.clone() };
+    store.append(append("c", 1, vec![said("hello")])).await.unwrap();
+    store.copy(e.clone(), &record.id, Seq::FIRST).await.unwrap();
+    assert_eq!(found(store, &["conversation/e"], "fuse").await, ["manual.md: lines 1-2"]);
+    store.delete(&e.id).await.unwrap();
+    let own = ["conversation/d".to_owned()];
+    let files = async |name: &str| store.files(name).await.unwrap();
+    assert_eq!(files("conversation/d").await, files("conversation/c").await);
+    assert_eq!(found(store, &["conversation/d"], "fuse").await, ["manual.md: lines 1-2"]);
+    assert_eq!(found(store, &["conversation/d"], "\u{4e60}").await, ["manual.md: lines 1-2"]);
+    assert_eq!(store.by_vector(&own, "p/m", &[3.0, -1.0], 9).await.unwrap().len(), 3);
+    assert_eq!(store.without_vector("conversation/d", "p/m", 9).await.unwrap(), []);
+    // What comes to the one is not the other's, and what is erased of the one is the other's still.
+    assert!(store.put_beside(&beside, file("late.md", "3"), vec![piece(1, "Late.")]).await.unwrap());
+    assert_eq!(files("conversation/d").await.len(), 2);
+    store.delete(&record.id).await.unwrap();
+    assert_eq!(found(store, &["conversation/d"], "fuse").await, ["manual.md: lines 1-2"]);
+    let own_shelf = Beside { conversation: "d".parse().unwrap(), ..beside };
+    assert!(store.put_beside(&own_shelf, file("own.md", "4"), vec![piece(1, "A fuse of its own.")]).await.unwrap());
+    assert_eq!(found(store, &["conversation/d"], "fuse").await.len(), 2);
+    store.delete(&"d".parse().unwrap()).await.unwrap();
+    assert_eq!(store.sizes().await.unwrap(), []);
 }

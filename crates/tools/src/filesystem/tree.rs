@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use rustix::fs::{FileType, Stat};
 
-use super::open::{is_of_processes, kind_of_stat, look, open_file, open_folder};
+use super::open::{AtEnd, is_of_processes, kind_of_stat, look, open_file, open_folder};
 use super::search::{Rules, rules_of};
 use super::{FilesystemConfig, Shared};
 use crate::RootsError;
@@ -35,6 +35,8 @@ pub(crate) struct TreeFile {
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) files: Vec<TreeFile>,
+    /// What has such a name and is none of them: links, files with several names.
+    pub(crate) others: Vec<PathBuf>,
     /// Whether there was more than is looked at, or a folder could not be read: what is missing may be there.
     pub(crate) is_cut: bool,
 }
@@ -79,7 +81,7 @@ impl Tree {
                 let Ok(stat) = look(&folder, name) else { continue };
                 let kind = FileType::from_raw_mode(stat.st_mode);
                 let is_folder = kind == FileType::Directory;
-                if !is_folder && kind != FileType::RegularFile {
+                if !is_folder && kind != FileType::RegularFile && kind != FileType::Symlink {
                     continue;
                 }
                 let is_left_out = rules.as_ref().is_some_and(|rules| rules.leave_out(&path, is_folder));
@@ -93,8 +95,12 @@ impl Tree {
                     }
                 } else if is_folder {
                     listing.is_cut = true;
-                } else if is_wanted(&path) && self.may_read(&stat) {
-                    listing.files.push(TreeFile { bytes: bytes_of(&stat), modified_ns: modified_ns(&stat), path });
+                } else if is_wanted(&path) {
+                    if kind == FileType::RegularFile && self.may_read(&stat) {
+                        listing.files.push(TreeFile { bytes: bytes_of(&stat), modified_ns: modified_ns(&stat), path });
+                    } else {
+                        listing.others.push(path);
+                    }
                 }
             }
         }
@@ -128,6 +134,21 @@ impl Tree {
         // One that grows while it is read is no longer than it may be.
         file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
         Ok(u64::try_from(bytes.len()).is_ok_and(|read| read <= max_bytes).then_some(bytes))
+    }
+
+    /// Where a path leads: itself, or what a link there leads to inside the root, as the tools follow it. `None` where nothing is there, or what
+    /// is there is denied.
+    ///
+    /// # Errors
+    /// Where it leads out, nowhere, or to what is denied, in words.
+    pub(crate) fn follow(&self, path: &Path) -> Result<Option<PathBuf>, String> {
+        let Some(root) = self.root() else { return Ok(None) };
+        if self.0.guard.covers(path) || root.symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        {
+            return Ok(None);
+        }
+        let Some(text) = path.to_str() else { return Ok(None) };
+        self.0.spot(text, AtEnd::Follow).map(|spot| Some(spot.real)).map_err(|error| error.model_text)
     }
 
     fn root(&self) -> Option<Dir> {
@@ -186,6 +207,19 @@ mod tests {
             (listing.files.iter().map(|file| file.path.display().to_string()).collect::<Vec<_>>(), listing.is_cut)
         };
         assert_eq!(listed(100), (vec!["a/b/deep.md".to_owned(), "top.md".to_owned()], false));
+        let others = tree.files(&|path| path.extension().is_some_and(|extension| extension == "md"), 100).others;
+        assert_eq!(others.len(), 2, "a link and a file with several names: {others:?}");
+        symlink("a/b/deep.md", folder.path().join("in/to-deep.md")).unwrap();
+        assert_eq!(tree.follow(Path::new("to-deep.md")), Ok(Some(PathBuf::from("a/b/deep.md"))));
+        assert_eq!(
+            (tree.follow(Path::new("top.md")), tree.follow(Path::new("missing"))),
+            (Ok(Some(PathBuf::from("top.md"))), Ok(None))
+        );
+        assert_eq!(tree.follow(Path::new(".env")), Ok(None));
+        symlink(".env", folder.path().join("in/to-secret.md")).unwrap();
+        for path in ["link.md", "to-secret.md"] {
+            assert!(tree.follow(Path::new(path)).is_err(), "{path}");
+        }
         assert!(listed(2).1);
         assert_eq!(tree.read(Path::new("a/b/deep.md"), 100).unwrap().unwrap(), b"in/a/b/deep.md");
         assert_eq!(tree.read(Path::new("top.md"), 3).unwrap(), None);

@@ -61,14 +61,14 @@ mod tests {
         let index =
             [known("a", 1, 5, "h"), known("b", 1, 5, "h"), known("c", 1, 5, "h"), known("d", 1, 5, ""), known("e", 1, 5, "h")];
         let files = vec![file("a", 1, 5), file("b", 2, 5), file("c", 1, 6), file("d", 1, 5), file("f", 1, 5)];
-        let found = changes(&index, &Listing { files, is_cut: false });
+        let found = changes(&index, &Listing { files, ..Listing::default() });
         assert_eq!(found.to_read, [file("b", 2, 5), file("c", 1, 6), file("d", 1, 5), file("f", 1, 5)]);
         assert_eq!(found.gone, ["e"]);
     }
 
     #[test]
     fn nothing_is_gone_where_not_all_was_looked_at() {
-        let found = changes(&[known("a", 1, 5, "h")], &Listing { files: Vec::new(), is_cut: true });
+        let found = changes(&[known("a", 1, 5, "h")], &Listing { is_cut: true, ..Listing::default() });
         assert_eq!(found, Changes::default());
     }
 

@@ -36,7 +36,7 @@ impl Default for Sizes {
 /// How the lines of a text belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Markdown: headings begin with `#`.
+    /// Markdown: headings begin with `#`, or are underlined.
     Markdown,
     /// Text without headings, and code.
     Plain,
@@ -88,13 +88,20 @@ pub fn split_pages<'a>(pages: impl IntoIterator<Item = (u32, &'a str)>, sizes: S
 fn lines(text: &str, form: Form, most: usize) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     let mut headings: Vec<(usize, String)> = Vec::new();
-    let (mut in_fence, mut after_empty) = (false, true);
-    for (line, number) in text.lines().zip(1_u32..) {
+    let (mut blocks, mut after_empty) = (Blocks::default(), true);
+    let mut numbered = text.lines().zip(1_u32..).peekable();
+    while let Some((line, number)) = numbered.next() {
         let trimmed = line.trim();
-        if form == Form::Markdown && (trimmed.starts_with("```") || trimmed.starts_with("~~~")) {
-            in_fence = !in_fence;
+        if form == Form::Markdown {
+            blocks.pass(number, trimmed);
         }
-        let heading = if form == Form::Markdown && !in_fence { heading(line) } else { None };
+        let in_fence = blocks.is_inside();
+        let heading = if form == Form::Markdown && !in_fence {
+            let next = numbered.peek().map_or("", |(next, _)| *next);
+            heading(line).or_else(|| if after_empty { underlined(line, next) } else { None })
+        } else {
+            None
+        };
         if let Some((level, title)) = &heading {
             headings.retain(|(above, _)| above < level);
             headings.push((*level, (*title).to_owned()));
@@ -112,6 +119,50 @@ fn lines(text: &str, form: Form, most: usize) -> Vec<Line<'_>> {
         after_empty = trimmed.is_empty();
     }
     lines
+}
+
+/// What of a Markdown text holds no headings: blocks of code, and what stands before the text between lines of `---`.
+#[derive(Debug, Default)]
+struct Blocks {
+    /// The sign with which a block of code begins and ends, and how many of it at least.
+    fence: Option<(char, usize)>,
+    is_front: bool,
+}
+
+impl Blocks {
+    /// Takes the next line.
+    fn pass(&mut self, number: u32, line: &str) {
+        if number == 1 || self.is_front {
+            // A line that stands before nothing of the kind is a rule.
+            self.is_front = if number == 1 { line == "---" } else { line != "---" && !line.is_empty() };
+            return;
+        }
+        let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'));
+        let count = line.chars().take_while(|other| Some(*other) == sign).count();
+        let rest = line.get(count..).unwrap_or_default();
+        match (self.fence, sign) {
+            (None, Some(sign)) if count >= 3 && !(sign == '`' && rest.contains('`')) => self.fence = Some((sign, count)),
+            (Some((begun, least)), Some(sign)) if sign == begun && count >= least && rest.is_empty() => self.fence = None,
+            (None | Some(_), None | Some(_)) => {}
+        }
+    }
+
+    fn is_inside(&self) -> bool {
+        self.is_front || self.fence.is_some()
+    }
+}
+
+/// The level and title of a Markdown heading that is one line of words with a line of `=` or `-` below it.
+fn underlined<'a>(line: &'a str, next: &str) -> Option<(usize, &'a str)> {
+    let mark = next.trim();
+    let is_of = |sign: char| mark.len() >= 2 && mark.chars().all(|other| other == sign);
+    let level = if is_of('=') { 1 } else { 2 };
+    let title = line.trim();
+    // Quotes, tables, items of lists and code are no headings, whatever is below them.
+    let is_paragraph = title.starts_with(|sign: char| sign.is_alphanumeric() || matches!(sign, '`' | '[' | '(' | '"' | '_'))
+        && !line.starts_with([' ', '\t'])
+        && !title.split_once(['.', ')']).is_some_and(|(number, _)| number.chars().all(|sign| sign.is_ascii_digit()));
+    ((is_of('=') || is_of('-')) && is_paragraph).then_some((level, title))
 }
 
 /// The level and title of a Markdown heading.
@@ -215,6 +266,24 @@ mod tests {
             "lines 9-10 [Keys > Revoke] ## Revoke/take them",
         ];
         assert_eq!(shown(text, Form::Markdown, 60, 10), expected);
+    }
+
+    #[test]
+    fn headings_may_be_underlined_and_a_block_of_code_ends_as_it_began() {
+        let headings = |text: &str| -> Vec<String> {
+            split(text, Form::Markdown, Sizes { most: 1, overlap: 0 }).into_iter().map(|piece| piece.heading).collect()
+        };
+        let last = |text: &str| headings(text).pop().unwrap();
+        assert_eq!(last("# One\n\nGuide\n=====\n\nStart\n-----\nword"), "Guide > Start");
+        for none in
+            ["- item\n---\nword", "1. item\n---\nword", "> quote\n---\nword", "a\nb\n---\nword", "---\nname: x\n---\nword"]
+        {
+            assert_eq!(last(none), "", "{none}");
+        }
+        assert_eq!(last("---\nname: x\n---\n\n# Title\nword"), "Title");
+        assert_eq!(last("# One\n\n````md\n```\n# inner\n```\n````\nword"), "One");
+        assert_eq!(last("# One\n~~~\n```\n# inner\n~~~\n# Two\nword"), "Two");
+        assert_eq!(last("# One\n```rust\n# inner\n```\n``` a `b` ```\n# Two\nword"), "Two");
     }
 
     #[test]

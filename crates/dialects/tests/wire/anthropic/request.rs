@@ -115,7 +115,8 @@ impl<'a> Ask<'a> {
 
     pub(super) fn request_with(&self, kept: &mut Kept) -> HttpRequest {
         let (settings, messages, tools) = (&self.settings, self.messages.clone(), &self.tools);
-        let prompt = Prompt { conversation: None, settings, messages, tools, allow_calls: self.allow_calls };
+        let prompt =
+            Prompt { conversation: None, settings, messages, tools, allow_calls: self.allow_calls, is_asked_anew: false };
         let target = Target { origin: &origin(&self.model), profile: &self.profile, model: &self.facts };
         Anthropic.request(&target, &prompt, kept)
     }

@@ -24,7 +24,7 @@ fn body(preset: &str, settings: &TurnSettings) -> Value {
     let schema = || json!({"type": "object", "properties": {}});
     let tools: Vec<Arc<ToolDefinition>> = vec![tool("f", schema()), tool("g", schema())];
     let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
-    let prompt = Prompt { conversation: None, settings, messages, tools: &tools, allow_calls: true };
+    let prompt = Prompt { conversation: None, settings, messages, tools: &tools, allow_calls: true, is_asked_anew: false };
     serde_json::from_slice(&request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body).unwrap()
 }
 
@@ -153,7 +153,7 @@ fn what_a_server_may_refuse_can_be_taken_out_piece_by_piece() {
     let asked = TurnSettings { reasoning_effort: Some(ReasoningEffort::Low), ..settings() };
     let user = UserMessage { content: vec![ContentBlock::text("Hi")], settings: asked.clone() };
     let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
-    let prompt = Prompt { conversation: None, settings: &asked, messages, tools: &[], allow_calls: true };
+    let prompt = Prompt { conversation: None, settings: &asked, messages, tools: &[], allow_calls: true, is_asked_anew: false };
     let whole = request(&OpenAiChat, &prompt, &Profile::preset("groq").unwrap());
     let without = |names: &[&str]| {
         let mut request = whole.clone();
@@ -183,7 +183,8 @@ fn a_pdf_is_written_as_the_server_takes_it() {
     let user = UserMessage { content: vec![ContentBlock::Resource { resource }], settings: settings.clone() };
     let part = |preset: &str| {
         let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
-        let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+        let prompt =
+            Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, is_asked_anew: false };
         let body = request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body;
         serde_json::from_slice::<Value>(&body).unwrap()["messages"][0]["content"][0].clone()
     };
@@ -238,7 +239,8 @@ fn images_are_sent_where_neither_the_server_nor_the_model_is_known_to_take_none(
     let user = UserMessage { content: vec![image], settings: settings.clone() };
     let has_image = |preset: &str, images: Option<bool>| {
         let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
-        let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+        let prompt =
+            Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, is_asked_anew: false };
         let (profile, model) = (Profile::preset(preset).unwrap(), ModelFacts { images, ..ModelFacts::default() });
         let target = Target { origin: &origin, profile: &profile, model: &model };
         let body = OpenAiChat.request(&target, &prompt, &mut Kept::default()).body;
@@ -269,7 +271,8 @@ fn an_assistant_message_follows_results_where_a_user_message_may_not() {
             PromptMessage::Results(vec![PromptResult { id, call: &call, result: result.clone(), edit: None, nudge: None }]),
             PromptMessage::User { seq: Seq::FIRST, message: &user },
         ];
-        let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+        let prompt =
+            Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, is_asked_anew: false };
         let body = request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body;
         let body: Value = serde_json::from_slice(&body).unwrap();
         body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap().to_owned()).collect::<Vec<_>>()

@@ -82,6 +82,7 @@ impl<'a> Ask<'a> {
             messages: self.messages.clone(),
             tools: &self.tools,
             allow_calls: self.allow_calls,
+            is_asked_anew: false,
         }
     }
 
@@ -424,7 +425,14 @@ fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
     let (settings, tools) = (settings(), [tool("f__read", json!({"type": "object"}))]);
     let body = |count: usize| {
         let messages = whole().into_iter().take(count).collect();
-        let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &tools, allow_calls: true };
+        let prompt = Prompt {
+            conversation: None,
+            settings: &settings,
+            messages,
+            tools: &tools,
+            allow_calls: true,
+            is_asked_anew: false,
+        };
         let body = request(&OpenAiChat, &prompt, &Profile::preset("openai").unwrap()).body;
         let body = String::from_utf8(body.into_vec()).unwrap();
         let value: Value = serde_json::from_str(&body).unwrap();

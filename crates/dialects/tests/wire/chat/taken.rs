@@ -30,7 +30,8 @@ fn body(
     tools: &[Arc<ToolDefinition>],
     kept: &mut Kept,
 ) -> Value {
-    let prompt = Prompt { conversation: None, settings, messages: messages(said), tools, allow_calls: true };
+    let prompt =
+        Prompt { conversation: None, settings, messages: messages(said), tools, allow_calls: true, is_asked_anew: false };
     let request = OpenAiChat.request(&Target { origin: &origin(), profile, model }, &prompt, kept);
     serde_json::from_slice(&request.body).unwrap()
 }

@@ -248,6 +248,7 @@ fn a_recorded_request_read_and_built_again_asks_the_same() {
             messages: prompt_messages(&read.turns),
             tools: &read.tools,
             allow_calls: true,
+            is_asked_anew: false,
         };
         let target = Target { origin: &origin(&case.model), profile: &Profile::COMPATIBLE, model: &ModelFacts::default() };
         let body: Value = serde_json::from_slice(&Gemini.request(&target, &prompt, &mut Kept::default()).body).unwrap();

@@ -102,6 +102,7 @@ impl<'a> Ask<'a> {
             messages: self.messages.clone(),
             tools: &self.tools,
             allow_calls: self.allow_calls,
+            is_asked_anew: false,
         };
         let target = Target { origin: &origin(self.model), profile: &self.profile, model: &self.facts };
         Gemini.request(&target, &prompt, kept)

@@ -148,7 +148,14 @@ fn a_recorded_request_read_and_built_again_asks_the_same() {
     for case in cases_of("ollama") {
         let (turns, settings, tools) = (turns(&case.request), settings(&case.request), tools(&case.request));
         let messages = prompt_messages(&turns);
-        let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &tools, allow_calls: true };
+        let prompt = Prompt {
+            conversation: None,
+            settings: &settings,
+            messages,
+            tools: &tools,
+            allow_calls: true,
+            is_asked_anew: false,
+        };
         let origin = origin(settings.model.model());
         let target = Target { origin: &origin, profile: &Profile::COMPATIBLE, model: &ModelFacts::default() };
         let body: Value = serde_json::from_slice(&Ollama.request(&target, &prompt, &mut Kept::default()).body).unwrap();

@@ -94,6 +94,7 @@ impl<'a> Ask<'a> {
             messages: self.messages.clone(),
             tools: &self.tools,
             allow_calls: true,
+            is_asked_anew: false,
         };
         let target = Target { origin: &origin(self.model), profile: &Profile::COMPATIBLE, model: &self.facts };
         Ollama.request(&target, &prompt, kept)

@@ -70,7 +70,14 @@ fn ten_thousand_invented_names_are_mended_so_that_every_api_takes_them() {
                 PromptMessage::Assistant { seq, message: &message },
                 PromptMessage::Results(results.collect()),
             ];
-            let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+            let prompt = Prompt {
+                conversation: None,
+                settings: &settings,
+                messages,
+                tools: &[],
+                allow_calls: true,
+                is_asked_anew: false,
+            };
             let request = endpoint.request(&prompt, &mut Kept::default());
             assert_eq!(endpoint.refuses(&request), Vec::<String>::new(), "{:?}", endpoint.origin);
         }

@@ -182,10 +182,13 @@ fn said(value: &serde_json::Value) -> (String, Vec<String>) {
     (said.collect::<Vec<_>>().join(", "), left_out(conversation))
 }
 
-/// Exports of every form, their messages told as id, parent, whether a person's, and the words.
-fn exports(messages: &[(&str, Option<&str>, bool, &str)]) -> [serde_json::Value; 4] {
+/// A message of an export: its id, its parent, whether it is a person's, and its words.
+type Exported<'a> = (&'a str, Option<&'a str>, bool, &'a str);
+
+/// Exports of every form.
+fn exports(messages: &[Exported<'_>]) -> [serde_json::Value; 4] {
     let second = |at: usize| format!("2025-01-01T00:00:{:02}Z", at + 1);
-    let of_list = |one: &dyn Fn(usize, &(&str, Option<&str>, bool, &str)) -> serde_json::Value| {
+    let of_list = |one: &dyn Fn(usize, &Exported<'_>) -> serde_json::Value| {
         messages.iter().enumerate().map(|(at, message)| one(at, message)).collect::<Vec<_>>()
     };
     let claude = of_list(&|at, (id, parent, is_user, words)| {

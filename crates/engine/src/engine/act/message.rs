@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use turnwright_core::{ContentBlock, ConversationId, MessageId, Seq, TurnId};
 
-use super::Answers;
+use super::{Answers, ClientResult};
 use crate::{Engine, EngineError, Idempotent, KeptBy, SettingsOverlay, SideRecord, StoreError};
 
 /// A message to send.
@@ -17,6 +17,14 @@ pub struct NewMessage {
     pub on_waiting: OnWaiting,
     /// What the person answers with it: stored after it, all of it or nothing.
     pub answers: Answers,
+    /// What tools gave that whoever asks runs itself, stored before it, in one append. [`EngineError::NotFound`] where a call does not
+    /// wait for that, or was given something else.
+    pub given: Vec<ClientResult>,
+    /// What its settings change in a turn that it joins.
+    pub joins: Joins,
+    /// What people said last, hidden or not, when it was written, where it answers that alone: [`EngineError::SaidMeanwhile`] where that
+    /// is another message now.
+    pub only_after: Option<Seq>,
     /// What takes the turn up again if this process ends.
     pub kept_by: KeptBy,
     /// Whether a conversation that is not there is created.
@@ -53,6 +61,9 @@ impl NewMessage {
             overlay: SettingsOverlay::default(),
             on_waiting: OnWaiting::Hold,
             answers: Answers::default(),
+            given: Vec::new(),
+            joins: Joins::AsItIs,
+            only_after: None,
             kept_by: KeptBy::Servers,
             create: false,
             conversation: SettingsOverlay::default(),
@@ -63,6 +74,16 @@ impl NewMessage {
             denies_questions: false,
         }
     }
+}
+
+/// What the settings of a message that joins a turn change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Joins {
+    /// Who answers. [`EngineError::OtherSettings`] where more is chosen.
+    #[default]
+    AsItIs,
+    /// All that may change, as [`Engine::give_results_once`] says: whoever asks says all with each request.
+    Anew,
 }
 
 /// The settings of a message where it chooses none.

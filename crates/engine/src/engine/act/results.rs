@@ -1,11 +1,13 @@
 //! What the results of a client's own tools append.
 
-use turnwright_core::{ContentBlock, Entry, Outcome, QuestionReason, ToolErrorKind, ToolResult, TurnId};
+use turnwright_core::{
+    ContentBlock, Control, Entry, Outcome, QuestionReason, ToolChoice, ToolErrorKind, ToolResult, Turn, TurnId, TurnSettings,
+};
 
 use super::{Act, Bounds, still_open};
-use crate::EngineError;
 use crate::inner::Inner;
 use crate::live::State;
+use crate::{EngineError, SettingsOverlay};
 
 /// The result of a call that its client ran.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,24 +25,11 @@ pub struct ClientResult {
 pub(super) fn results(
     inner: &Inner,
     state: &State,
-    given: &[ClientResult],
+    (given, asked): (&[ClientResult], Option<&SettingsOverlay>),
     bounds: Bounds,
 ) -> Result<Act<TurnId>, EngineError> {
-    let newest = state.journal.turn();
-    let mut entries = Vec::new();
-    for result in given {
-        if state.journal.result(result.call).is_some() {
-            continue;
-        }
-        let is_waited_for = newest.is_some_and(|turn| {
-            turn.waiting().any(|(call, question)| call.id == result.call && question.reason == QuestionReason::ClientTool)
-        });
-        if !is_waited_for {
-            return Err(EngineError::NotFound { what: format!("call `{}` that waits for a client's result", result.call) });
-        }
-        entries.push(Entry::Result(self::result(result)));
-    }
-    let Some(newest) = newest else {
+    let mut entries = given_anew(state, given)?;
+    let Some(newest) = state.journal.turn() else {
         return Err(EngineError::NoOpenTurn { why: "nothing was said yet".to_owned() });
     };
     let turn = newest.id();
@@ -49,7 +38,41 @@ pub(super) fn results(
     }
     let default = inner.defaults().approve;
     bounds.hold_open(newest.settings().approve, default, state.overlay.approve.unwrap_or(default))?;
+    if let Some(asked) = asked {
+        entries.splice(..0, asked_anew(inner, state, newest, asked));
+    }
     Ok(Act::of(entries, vec![still_open(inner, state, turn)], turn))
+}
+
+/// The results that are not there yet, each of which its call waits for.
+pub(super) fn given_anew(state: &State, given: &[ClientResult]) -> Result<Vec<Entry>, EngineError> {
+    let waits = |result: &ClientResult| {
+        let mut waiting = state.journal.turn().into_iter().flat_map(Turn::waiting);
+        waiting.any(|(call, question)| call.id == result.call && question.reason == QuestionReason::ClientTool)
+    };
+    let is_new = |result: &&ClientResult| state.journal.result(result.call).is_none();
+    let entry = |given: &ClientResult| if waits(given) { Ok(Entry::Result(result(given))) } else { Err(not_waited_for(given)) };
+    given.iter().filter(is_new).map(entry).collect()
+}
+
+/// No client is waited for to give this.
+pub(super) fn not_waited_for(given: &ClientResult) -> EngineError {
+    EngineError::NotFound { what: format!("call `{}` that waits for a client's result", given.call) }
+}
+
+/// What is stored before results, or a message, whose client asks for the rest of the turn otherwise than before, or demands calls again.
+pub(super) fn asked_anew(inner: &Inner, state: &State, turn: &Turn, asked: &SettingsOverlay) -> Vec<Entry> {
+    // What may run was promised to whoever began the turn.
+    let asked = SettingsOverlay { approve: None, max_steps: None, ..asked.clone() };
+    let settings = inner.settings(&asked, turn.settings());
+    let settings = TurnSettings { tool_choice: asked.tool_choice, output: asked.output, ..settings };
+    let demands = matches!(settings.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_) | ToolChoice::Tools(_)));
+    if settings == *turn.settings() && !demands {
+        return Vec::new();
+    }
+    let offered = if inner.is_settled() { inner.newly_offered(&state.owner, &state.journal, &settings) } else { None };
+    let settings = Entry::Control(Control::Settings { settings: Box::new(settings) });
+    std::iter::once(settings).chain(offered).collect()
 }
 
 /// A client's result as it is stored.

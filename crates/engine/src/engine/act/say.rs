@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, Control, DecidedBy, Decision, ElicitationId, Entry, MessageId,
-    QuestionReason, Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
+    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, ContentBlock, Control, DecidedBy, Decision, ElicitationId, Entry,
+    MessageId, QuestionReason, Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict, text_of,
 };
 
 use super::answers::answers;
+use super::results::{asked_anew, given_anew, not_waited_for};
 use super::title::retitled;
-use super::{Act, Beneath, Bounds, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
+use super::{Act, Beneath, Bounds, ClientResult, Joins, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::{Live, State};
 use crate::{EngineError, SettingsOverlay, SideRecord};
@@ -25,15 +26,17 @@ pub(super) fn say(
     message: &NewMessage,
     bounds: Bounds,
 ) -> Result<Act<Said>, EngineError> {
-    if let Some(known) = &message.known_as {
-        let said = state.journal.entries().iter().rev().find(|stored| matches!(&*stored.entry, Entry::User(_)));
-        if said.map(|stored| stored.seq) != known.after {
-            return Err(EngineError::SaidMeanwhile);
-        }
+    let newest = state.journal.newest_user();
+    let is_overtaken = |after: Option<Seq>| newest != after;
+    if message.known_as.as_ref().is_some_and(|known| is_overtaken(known.after))
+        || message.only_after.is_some_and(|last| is_overtaken(Some(last)))
+    {
+        return Err(EngineError::SaidMeanwhile);
     }
     let answered = answers(inner, live, state, &message.answers)?;
+    let before = before_joining(inner, state, message)?;
     let hidden = message.replaces.map(|replaced| replaced_with(state, replaced)).transpose()?.unwrap_or_default();
-    let at = hidden.iter().fold(state.journal.next_seq(), |at, _| at.next());
+    let at = before.iter().chain(&hidden).fold(state.journal.next_seq(), |at, _| at.next());
     let settings = match state.journal.open_turn() {
         None => {
             let mut settings = match said_again(state, message) {
@@ -47,7 +50,9 @@ pub(super) fn say(
         }
         // What joins a turn may change its model.
         Some(turn) => {
-            fits(&SettingsOverlay { model: None, ..message.overlay.clone() }, turn)?;
+            if message.joins == Joins::AsItIs {
+                fits(&SettingsOverlay { model: None, ..message.overlay.clone() }, turn)?;
+            }
             let model = SettingsOverlay { model: message.overlay.model.clone(), ..SettingsOverlay::default() };
             inner.settings(&model, turn.settings())
         }
@@ -64,10 +69,11 @@ pub(super) fn say(
         None => open(inner, state, message, user, &settings, at)?,
         Some(turn) => {
             agreed = answered.answer;
-            let (after, became) = after_joining(turn, message.on_waiting, bounds, answered.entries)?;
-            let side = if after.is_empty() { Vec::new() } else { vec![still_open(inner, state, turn.id())] };
+            let (after, became) = after_joining(turn, message, bounds, answered.entries)?;
+            let is_alone = after.is_empty() && before.is_empty();
+            let side = if is_alone { Vec::new() } else { vec![still_open(inner, state, turn.id())] };
             let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: became };
-            Act::of(std::iter::once(user).chain(after).collect(), side, answer)
+            Act::of(before.into_iter().chain([user]).chain(after).collect(), side, answer)
         }
     };
     drop(act.entries.splice(..0, hidden));
@@ -81,19 +87,38 @@ pub(super) fn say(
     Ok(Act { entries, side, answer: (answer, agreed), slot, is_for_all })
 }
 
+/// What is stored before a message that joins a turn: what its client's tools gave, and what it asks for the rest of the turn.
+fn before_joining(inner: &Inner, state: &State, message: &NewMessage) -> Result<Vec<Entry>, EngineError> {
+    let text = |content: &[ContentBlock]| text_of(content);
+    let is_other = |given: &&ClientResult| {
+        state.journal.result(given.call).is_some_and(|there| text(&there.content) != text(&given.content))
+    };
+    if let Some(other) = message.given.iter().find(is_other) {
+        return Err(not_waited_for(other));
+    }
+    let mut before = given_anew(state, &message.given)?;
+    if let Some(turn) = state.journal.open_turn().filter(|_| message.joins == Joins::Anew) {
+        before.splice(..0, asked_anew(inner, state, turn, &message.overlay));
+    }
+    Ok(before)
+}
+
 /// What is stored after a message that joins this turn, which has what was decided and answered with it, and what becomes of the
 /// message.
 fn after_joining(
     turn: &Turn,
-    on_waiting: OnWaiting,
+    message: &NewMessage,
     bounds: Bounds,
     mut decided: Vec<Entry>,
 ) -> Result<(Vec<Entry>, SentState), EngineError> {
+    let on_waiting = message.on_waiting;
     let waits = turn.is_parked() || (turn.is_held() && on_waiting == OnWaiting::Deny);
     if !waits {
         return Ok((decided, SentState::Joined));
     }
-    let is_decided = |call: CallId| decided.iter().any(|entry| matches!(entry, Entry::Decision(one) if one.call == call));
+    let is_given = |call: CallId| message.given.iter().any(|given| given.call == call);
+    let is_decided =
+        |call: CallId| is_given(call) || decided.iter().any(|entry| matches!(entry, Entry::Decision(one) if one.call == call));
     let undecided = turn.waiting().filter(|(call, _)| !is_decided(call.id));
     let mut declined: Vec<Entry> = undecided.map(|(call, question)| decline(call.id, question.reason)).collect();
     let is_answered =
@@ -103,7 +128,7 @@ fn after_joining(
         Entry::Answered(Answered { question: question.id, action, content: None, by, reason: None })
     }));
     match on_waiting {
-        OnWaiting::Hold if declined.is_empty() => Ok((decided, SentState::Joined)),
+        _ if declined.is_empty() => Ok((decided, SentState::Joined)),
         OnWaiting::Hold => Ok((decided, SentState::Held)),
         OnWaiting::Deny => {
             bounds.hold_declining(turn)?;

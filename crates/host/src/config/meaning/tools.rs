@@ -68,8 +68,27 @@ impl Meaning<'_> {
         }
     }
 
-    /// Less of a piece than all of it is repeated in the next. What nobody wrote gives way by itself.
-    pub(crate) fn pieces(self, problems: &mut Vec<Problem>) {
+    /// Less of a piece than all of it is repeated in the next: what nobody wrote gives way by itself. A message can be shown with
+    /// a whole piece, and a folder has documents.
+    pub(crate) fn pieces(self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
+        let knowledge = &self.config.knowledge;
+        if knowledge.budget_tokens < knowledge.piece_tokens {
+            let text = format!(
+                "`knowledge.budget_tokens` is {}, less than `knowledge.piece_tokens`, which is {}: no message is shown with a whole piece",
+                knowledge.budget_tokens, knowledge.piece_tokens
+            );
+            warnings.push(Problem::new(place_of(self.root, ["knowledge", "budget_tokens"]), text));
+        }
+        for name in knowledge.folders.keys() {
+            let keys = ["knowledge", "folders", name, "include"];
+            if matches!(self.root.at(keys).map(|written| &written.value), Some(NodeValue::Array(globs)) if globs.is_empty()) {
+                let text = format!(
+                    "`{}` is empty, and so is what would be looked up; it must hold globs, or be left out for all files",
+                    KeyPath::of(keys)
+                );
+                problems.push(Problem::new(place_of(self.root, keys), text));
+            }
+        }
         let (piece, overlap) = (self.config.knowledge.piece_tokens, self.config.knowledge.overlap_tokens);
         let is_written = self.root.get("knowledge").is_some_and(|knowledge| knowledge.get("overlap_tokens").is_some());
         if is_written && overlap >= piece {

@@ -1,7 +1,7 @@
 //! The responses that are stored, by their names.
 
 use http::StatusCode;
-use turnwright_core::{ConversationId, Entry, Journal, MessageId, StoredEntry};
+use turnwright_core::{ConversationId, Entry, Journal, MessageId, Seq, StoredEntry};
 use turnwright_engine::{EngineError, NewConversation};
 
 use super::object::{self, PREFIX};
@@ -42,10 +42,30 @@ pub(crate) enum Brings {
 /// The conversation in which a response goes on: its own, or, where more was said there since, a new one that is the same up to
 /// there.
 pub(crate) async fn continued(state: &ServerState, previous: &str, brings: Brings) -> Result<ConversationId, ApiError> {
+    match goes_on_in(state, previous, brings).await? {
+        GoesOn::There(conversation, _) | GoesOn::InCopy(conversation) => Ok(conversation),
+    }
+}
+
+/// Where a response goes on.
+#[derive(Debug)]
+pub(crate) enum GoesOn {
+    /// In its own conversation, in which people said this last.
+    There(ConversationId, Option<Seq>),
+    /// In a new one, which is the same up to there.
+    InCopy(ConversationId),
+}
+
+/// The same, with what people said last there.
+pub(crate) async fn goes_on_in(state: &ServerState, previous: &str, brings: Brings) -> Result<GoesOn, ApiError> {
     let (conversation, part) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
-    match state.engine().look(&conversation, |journal| said_since(journal, &part, brings)).await? {
-        Some(since) => Ok(state.engine().fork(&conversation, Some(since), NewConversation::default()).await?.id),
-        None => Ok(conversation),
+    let look = |journal: &Journal| (said_since(journal, &part, brings), journal.newest_user());
+    match state.engine().look(&conversation, look).await? {
+        (Some(since), _) => {
+            let copy = state.engine().fork(&conversation, Some(since), NewConversation::default()).await?;
+            Ok(GoesOn::InCopy(copy.id))
+        }
+        (None, last) => Ok(GoesOn::There(conversation, last)),
     }
 }
 

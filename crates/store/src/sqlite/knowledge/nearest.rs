@@ -3,7 +3,7 @@
 use std::collections::BinaryHeap;
 
 use rusqlite::{Connection, OptionalExtension};
-use turnwright_engine::knowledge::PieceId;
+use turnwright_engine::knowledge::Hit;
 
 use super::sql;
 use crate::vectors::{best, compared, distance, signs};
@@ -14,7 +14,7 @@ pub(super) fn nearest(
     collections: &[i64],
     vector: &[f32],
     limit: usize,
-) -> rusqlite::Result<Vec<PieceId>> {
+) -> rusqlite::Result<Vec<Hit>> {
     let (wanted, most) = (signs(vector), compared(limit));
     // The farthest of those that are kept is on top.
     let mut near: BinaryHeap<(u32, i64)> = BinaryHeap::new();
