@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use turnwright_core::{Entry, TurnSettings};
 
-use crate::json;
+use crate::{json, outcome_mark};
 use draft::Draft;
 
 /// What a file held.
@@ -90,6 +90,12 @@ pub fn read(bytes: &[u8], settings: &TurnSettings) -> Result<Imported, ImportErr
         return Err(ImportError::new("nothing is said in the file"));
     }
     Ok(Imported { conversations, left_out })
+}
+
+/// The text of a result that failed, as [`read`] knows it again among OpenAI's messages, which have no other place for that.
+pub fn failed_result(mut text: String) -> String {
+    outcome_mark::put_on(&mut text, true);
+    text
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, ImportError> {

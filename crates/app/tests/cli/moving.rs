@@ -104,7 +104,7 @@ fn a_history_leaves_whole_and_comes_back_the_same() {
     ];
     assert_eq!(roles, expected, "{first:#}");
     let contents: Vec<_> = first.as_array().unwrap().iter().map(|message| message["content"].to_string()).collect();
-    assert!(contents[4].starts_with("\"ERROR: "), "{}", contents[4]);
+    assert!(contents[4].starts_with("\"ERROR (this call failed): "), "{}", contents[4]);
     assert!(contents[8].contains("[The user changed the arguments of this call to: "), "{}", contents[8]);
     assert_eq!((&first[11]["content"], &first[13]["content"]), (&json!("I will not."), &json!("It begins and")));
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use turnwright_core::{ContentBlock, Control, EmbeddedResource, Entry, Journal, MessageId, TurnStatus, text_of};
 use turnwright_engine::artifacts::is_artifact_id;
 use turnwright_engine::qualified;
+use turnwright_host::import;
 
 use super::known::Fingerprint;
 use crate::error::ApiError;
@@ -509,7 +510,7 @@ fn ran(at: usize, item: &Value) -> Vec<Value> {
         Some(error) => {
             let said = error.get("content").map(plain_text).filter(|said| !said.is_empty());
             let said = said.or_else(|| error.as_str().or_else(|| error.get("message")?.as_str()).map(str::to_owned));
-            Some(format!("ERROR: {}", said.unwrap_or_else(|| error.to_string())))
+            Some(import::failed_result(said.unwrap_or_else(|| error.to_string())))
         }
     };
     let result = output.map(|output| json!({"role": "tool", "tool_call_id": id, "content": output}));

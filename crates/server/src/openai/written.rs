@@ -80,6 +80,8 @@ fn has_text(message: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use turnwright_core::{Entry, ModelRef, TurnSettings, text_of};
+    use turnwright_host::import;
 
     use super::list;
     use crate::openai::history::{items, messages};
@@ -129,10 +131,20 @@ mod tests {
         let looks = json!({"role": "assistant", "content": "Looking"});
         let failed = json!({"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": "gone"}]});
         let asked = json!([{"id": "mcp_1", "type": "function", "function": {"name": "lab__look", "arguments": "{}"}}]);
-        for (more, given) in [(json!({"output": "seen"}), "seen"), (json!({"error": failed}), "ERROR: gone")] {
+        for (more, given) in [(json!({"output": "seen"}), "seen"), (json!({"error": failed}), "ERROR (this call failed): gone")]
+        {
             let answer = json!({"role": "assistant", "content": "Looking", "tool_calls": asked});
             let result = json!({"role": "tool", "tool_call_id": "mcp_1", "content": given});
-            assert_eq!(written(&json!([looks, call(more), looks])), json!([answer, result, looks]));
+            let list = written(&json!([looks, call(more), looks]));
+            assert_eq!(list, json!([answer, result, looks]));
+            let settings = TurnSettings::new(ModelRef::new("p", "m"));
+            let read = import::read(list.to_string().as_bytes(), &settings).unwrap();
+            let results = read.conversations[0].entries.iter().filter_map(|entry| match entry {
+                Entry::Result(result) => Some((result.outcome.is_error(), text_of(&result.content))),
+                _ => None,
+            });
+            let expected = if given == "seen" { (false, "seen") } else { (true, "gone") };
+            assert_eq!(results.collect::<Vec<_>>(), [(expected.0, expected.1.to_owned())]);
         }
         assert_eq!(written(&json!([call(json!({}))])), json!([{"role": "assistant", "content": null, "tool_calls": asked}]));
     }
