@@ -232,8 +232,7 @@ mod tests {
     #[test]
     fn a_root_that_is_hidden_itself_is_not_given_back() {
         let (data, inner) = (PathBuf::from("/home/ann/data"), PathBuf::from("/home/ann/data/files"));
-        let view =
-            View { writable: vec![data.clone(), inner.clone()], hidden: vec![data.clone()], network: Network::Off };
+        let view = View { writable: vec![data.clone(), inner.clone()], hidden: vec![data.clone()], network: Network::Off };
         let arguments = view.bubblewrap(&data, "/usr/bin/helper".as_ref());
         let bound = |path: &PathBuf| arguments.windows(3).any(|words| words[0] == "--bind" && words[2] == path.as_os_str());
         assert!(!bound(&data) && bound(&inner), "{arguments:?}");
