@@ -5,6 +5,7 @@
 //! holds and a journal cannot is counted by name in [`ImportedConversation::left_out`], never dropped in silence.
 
 mod chatgpt;
+mod citations;
 mod claude;
 mod content;
 mod details;

@@ -275,7 +275,11 @@ pub enum Event {
         turn_id: TurnId,
         /// `completed | cancelled | failed | step_limit | stopped`.
         status: &'static str,
-        /// Why, where it failed; what was tried and what came of it, where it was stopped since the model went in circles.
+        /// Why it was stopped: `refused | loop | budget`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop: Option<&'static str>,
+        /// Why, where it failed; what was tried and what came of it, where it was stopped since the model went in circles or a budget
+        /// is spent.
         error: Option<String>,
     },
 }

@@ -194,7 +194,11 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
                 TurnStatus::Stopped { summary, .. } => summary.clone(),
                 TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit => None,
             };
-            out.push(Event::TurnFinished { turn_id: *turn, status: status.as_contract(), error });
+            let stop = match status {
+                TurnStatus::Stopped { reason, .. } => Some(reason.as_contract()),
+                TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit | TurnStatus::Failed { .. } => None,
+            };
+            out.push(Event::TurnFinished { turn_id: *turn, status: status.as_contract(), stop, error });
         }
         Control::Nudged { call, .. } => {
             let name = turn.and_then(|turn| turn.call(*call)).map(|call| call.name.to_owned()).unwrap_or_default();

@@ -210,6 +210,9 @@ pub struct Extras {
     /// Whether it was stopped and what ran has not ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_stopping: bool,
+    /// Why the turn was stopped: `refused`, `loop` or `budget`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
     /// How the turn ended where the answer is not whole: `cancelled`, `step_limit`, `stopped`, `failed`; `waiting` where a person is
     /// asked first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -300,7 +300,7 @@ impl Turnwright {
             prompted,
             open,
         };
-        prompting.run(request.prompt).await.map(PromptResponse::new)
+        prompting.run(request.prompt).await
     }
 
     /// Tells a session what happens from here on.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    ContentBlock as Block, Diff, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SessionId, StopReason, ToolCallContent, ToolCallUpdate, ToolCallUpdateFields,
+    ContentBlock as Block, Diff, Meta, PermissionOption, PermissionOptionKind, PromptResponse, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, SessionId, StopReason, ToolCallContent, ToolCallUpdate,
+    ToolCallUpdateFields,
 };
 use agent_client_protocol::{Client, Error, ErrorCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use turnwright_core::policy::Scope;
 use turnwright_core::{
@@ -50,7 +51,7 @@ impl Prompting<'_> {
     ///
     /// # Errors
     /// Where it could not be said, or the turn failed.
-    pub(super) async fn run(&self, prompt: Vec<Block>) -> Result<StopReason, Error> {
+    pub(super) async fn run(&self, prompt: Vec<Block>) -> Result<PromptResponse, Error> {
         let content = prompt.into_iter().map(block).collect::<Result<Vec<_>, _>>()?;
         let overlay = self.overlay.clone();
         let message = NewMessage { content, overlay, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
@@ -71,7 +72,7 @@ impl Prompting<'_> {
             error = self.go_on_with(sent.turn_id) => Err(error),
         };
         match ended {
-            Err(_) if self.is_gone().await => Ok(StopReason::Cancelled),
+            Err(_) if self.is_gone().await => Ok(PromptResponse::new(StopReason::Cancelled)),
             ended => ended,
         }
     }
@@ -98,7 +99,7 @@ impl Prompting<'_> {
     }
 
     /// Asks what a person must decide of what comes of a message, until its turn is over.
-    async fn look_after(&self, sent: &Sent) -> Result<StopReason, Error> {
+    async fn look_after(&self, sent: &Sent) -> Result<PromptResponse, Error> {
         let before = Seq::new(sent.message_id.0.get().saturating_sub(1));
         let mut watch =
             self.engine.watch(&self.conversation, WatchFrom::After(before)).await.map_err(|error| failed(&error))?;
@@ -128,7 +129,12 @@ impl Prompting<'_> {
             match rest {
                 None => {}
                 Some(Rest::Waits) => self.ask().await?,
-                Some(Rest::Over { status, finish_reason, error }) => return stop_reason(status, finish_reason, error),
+                Some(Rest::Over { status, stop, finish_reason, error }) => {
+                    let reason = stop_reason(status, finish_reason, error)?;
+                    // The protocol has no word for it.
+                    let meta = stop.map(|stop| Meta::from_iter([("turnwright".to_owned(), json!({"stop": stop}))]));
+                    return Ok(PromptResponse::new(reason).meta(meta));
+                }
             }
         }
         Err(Error::internal_error()

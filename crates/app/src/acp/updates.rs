@@ -20,8 +20,8 @@ use super::changes;
 pub(super) enum Rest {
     /// People must decide or answer.
     Waits,
-    /// It is over, with this status and error.
-    Over { status: &'static str, finish_reason: &'static str, error: Option<String> },
+    /// It is over, with this status, why it was stopped, and its error.
+    Over { status: &'static str, stop: Option<&'static str>, finish_reason: &'static str, error: Option<String> },
 }
 
 /// How a turn comes to rest, from its events.
@@ -36,8 +36,9 @@ impl Rests {
         match event {
             Event::StepFinished { finish_reason, .. } => self.finish_reason = finish_reason,
             Event::TurnSuspended { .. } => return Some(Rest::Waits),
-            Event::TurnFinished { status, error, .. } => {
-                return Some(Rest::Over { status, finish_reason: self.finish_reason, error: error.clone() });
+            Event::TurnFinished { status, stop, error, .. } => {
+                let (stop, error) = (*stop, error.clone());
+                return Some(Rest::Over { status, stop, finish_reason: self.finish_reason, error });
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! `turnwright memory`: what is remembered of the user.
 
 use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use turnwright_core::UserId;
@@ -38,8 +39,16 @@ async fn carry_out(host: &Host, environment: &Environment, command: Typed, outpu
             }
         }
         Typed::Edit => {
-            let edited = edited(host, environment, &text)?;
-            put(memory, &user, &text, &edited).await?;
+            if std::io::stdin().is_terminal() {
+                let path = free_path(&host.loaded().data_dir);
+                let edited = edited(environment, &path, &text)?;
+                // What a person wrote by hand is theirs until it is stored.
+                let kept = |failure: Failure| failure.hint(format!("what you wrote is kept in {}", path.display()));
+                put(memory, &user, &text, &edited).await.map_err(kept)?;
+                let _ = std::fs::remove_file(&path);
+            } else {
+                put(memory, &user, &text, &piped()?).await?;
+            }
         }
         Typed::Clear => put(memory, &user, &text, "").await?,
     }
@@ -56,33 +65,47 @@ async fn put(memory: &Memory, user: &UserId, before: &str, text: &str) -> Result
     Ok(())
 }
 
-/// The text that is piped in, or what an editor makes of the one that there is.
-fn edited(host: &Host, environment: &Environment, text: &str) -> Result<String, Failure> {
-    if !std::io::stdin().is_terminal() {
-        let mut piped = String::new();
-        let most = u64::try_from(MAX_MEMORY_BYTES).unwrap_or(u64::MAX).saturating_mul(8);
-        let read = std::io::stdin().take(most).read_to_string(&mut piped);
-        read.map_err(|error| Failure::usage(format!("what is piped in cannot be read: {error}")))?;
-        // What was to write it may have failed.
-        if piped.trim().is_empty() {
-            return Err(Failure::usage("nothing was piped in; nothing was changed")
-                .hint("`turnwright memory clear` empties the memory"));
-        }
-        return Ok(piped);
+/// The text that is piped in.
+fn piped() -> Result<String, Failure> {
+    let mut piped = String::new();
+    let most = u64::try_from(MAX_MEMORY_BYTES).unwrap_or(u64::MAX).saturating_mul(8);
+    let read = std::io::stdin().take(most).read_to_string(&mut piped);
+    read.map_err(|error| Failure::usage(format!("what is piped in cannot be read: {error}")))?;
+    // What was to write it may have failed.
+    if piped.trim().is_empty() {
+        return Err(
+            Failure::usage("nothing was piped in; nothing was changed").hint("`turnwright memory clear` empties the memory")
+        );
     }
+    Ok(piped)
+}
+
+/// Where a text is edited: not where one is kept that was refused before.
+fn free_path(data_dir: &Path) -> PathBuf {
+    let id = std::process::id();
+    let mut path = data_dir.join(format!("memory-{id}.md"));
+    for number in 2_u32.. {
+        if !path.exists() {
+            break;
+        }
+        path = data_dir.join(format!("memory-{id}-{number}.md"));
+    }
+    path
+}
+
+/// What an editor makes of a text. The file stays where the editor came to its end.
+fn edited(environment: &Environment, path: &Path, text: &str) -> Result<String, Failure> {
     let editor = environment.filled("VISUAL").or_else(|| environment.filled("EDITOR"));
     let none = || Failure::usage("no editor is named").hint("set EDITOR, or pipe the text in");
     let editor = editor.ok_or_else(none)?;
-    let path = host.loaded().data_dir.join(format!("memory-{}.md", std::process::id()));
     let told = |error: std::io::Error| Failure::failed(format!("{} cannot be used: {error}", path.display()));
-    std::fs::write(&path, text).map_err(told)?;
+    std::fs::write(path, text).map_err(told)?;
     let mut words = editor.split_whitespace();
-    let status = Command::new(words.next().unwrap_or(editor)).args(words).arg(&path).status();
-    let edited = std::fs::read_to_string(&path);
-    let _ = std::fs::remove_file(&path);
-    match status {
-        Ok(status) if status.success() => edited.map_err(told),
-        Ok(status) => Err(Failure::failed(format!("the editor `{editor}` ended with {status}; nothing was changed"))),
-        Err(error) => Err(Failure::failed(format!("the editor `{editor}` cannot be started: {error}"))),
-    }
+    let why = match Command::new(words.next().unwrap_or(editor)).args(words).arg(path).status() {
+        Ok(status) if status.success() => return std::fs::read_to_string(path).map_err(told),
+        Ok(status) => format!("the editor `{editor}` ended with {status}; nothing was changed"),
+        Err(error) => format!("the editor `{editor}` cannot be started: {error}"),
+    };
+    let _ = std::fs::remove_file(path);
+    Err(Failure::failed(why))
 }

@@ -156,18 +156,32 @@ fn every_stream_tells_which_budget_it_was() {
         server.request("POST /v1/chat/completions", r#"{"model":"scripted/m","messages":[{"role":"user","content":"read"}]}"#);
     let said = body(&chat)["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
     assert!(said.contains("this turn's budget"), "{chat}");
+    let ended = json!({"status": "stopped", "stop": "budget"});
+    let is_told = |told: &Value| (&told["status"], &told["stop"]) == (&ended["status"], &ended["stop"]);
+    assert!(is_told(&body(&chat)["turnwright"]), "{chat}");
+    let streamed = server.request(
+        "POST /v1/chat/completions",
+        r#"{"model":"scripted/m","stream":true,"messages":[{"role":"user","content":"read"}]}"#,
+    );
+    assert!(streamed.contains(r#""turnwright":{"status":"stopped","stop":"budget"}"#), "{streamed}");
     let responses = server.request("POST /v1/responses", r#"{"model":"scripted/m","input":"read"}"#);
-    assert!(responses.contains("this turn's budget"), "{responses}");
+    let response = body(&responses);
+    assert_eq!((&response["status"], &response["error"]["code"]), (&json!("incomplete"), &json!("budget")), "{responses}");
+    assert!(response["error"]["message"].as_str().unwrap().contains("this turn's budget"), "{responses}");
+    // `max_output_tokens` would have a client ask again with more of them.
+    assert_eq!(response["incomplete_details"], json!({"reason": "budget"}));
+    assert!(is_told(&response["turnwright"]), "{responses}");
     let ui = server.request(
         "POST /api/chat",
         r#"{"id":"ui","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"read"}]}]}"#,
     );
-    assert!(ui.contains("data-notice") && ui.contains("this turn's budget"), "{ui}");
+    assert!(ui.contains(r#""data-notice","data":{"level":"warning","stop":"budget","text":"#), "{ui}");
+    assert!(ui.contains("this turn's budget"), "{ui}");
     let ag_ui = server.request(
         "POST /ag-ui",
         r#"{"threadId":"ag","runId":"r","state":{},"tools":[],"context":[],"forwardedProps":{},"messages":[{"id":"m","role":"user","content":"read"}]}"#,
     );
-    assert!(ag_ui.contains("this turn's budget"), "{ag_ui}");
+    assert!(ag_ui.contains("this turn's budget") && ag_ui.contains(r#""stop":"budget""#), "{ag_ui}");
     let chat = server.request("POST /api/v1/conversations/d/chat", r#"{"content":"read"}"#);
     let answer = body(&chat);
     assert_eq!((&answer["success"], &answer["turn"]["stop"]), (&json!(false), &json!("budget")), "{answer}");
@@ -181,7 +195,9 @@ async fn an_editor_is_told_which_budget_stopped_its_turn_and_may_go_on() {
     let place = place(&model, "[budgets]\nturn = { tokens = 6000 }\n");
     let told = editor::with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
         let session = editor::session(&agent, &place).await?;
-        assert_eq!(editor::prompt(&agent, &session, "read").await?, StopReason::MaxTurnRequests);
+        let answered = editor::answered(&agent, &session, "read").await?;
+        assert_eq!(answered.stop_reason, StopReason::MaxTurnRequests);
+        assert_eq!(answered.meta.unwrap()["turnwright"], json!({"stop": "budget"}));
         let stopped = editor::text(&told);
         assert!(stopped.contains("this turn's budget (`budgets.turn`) is 6000 tokens"), "{stopped}");
         assert_eq!(editor::prompt(&agent, &session, "short").await?, StopReason::EndTurn);

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    ContentBlock, InitializeRequest, NewSessionRequest, PermissionOptionKind, PromptRequest, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId, SessionNotification,
-    SessionUpdate, StopReason, ToolCallUpdate,
+    ContentBlock, InitializeRequest, NewSessionRequest, PermissionOptionKind, PromptRequest, PromptResponse,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
+    SessionNotification, SessionUpdate, StopReason, ToolCallUpdate,
 };
 use agent_client_protocol::{Agent, ByteStreams, Client, Error, Responder};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
@@ -115,8 +115,12 @@ pub(crate) async fn session(agent: &ConnectionTo<Agent>, place: &Place) -> Resul
 }
 
 pub(crate) async fn prompt(agent: &ConnectionTo<Agent>, session: &SessionId, text: &str) -> Result<StopReason, Error> {
+    Ok(answered(agent, session, text).await?.stop_reason)
+}
+
+pub(crate) async fn answered(agent: &ConnectionTo<Agent>, session: &SessionId, text: &str) -> Result<PromptResponse, Error> {
     let request = PromptRequest::new(session.clone(), vec![ContentBlock::from(text)]);
-    Ok(agent.send_request(request).block_task().await?.stop_reason)
+    agent.send_request(request).block_task().await
 }
 
 pub(crate) fn text(told: &Told) -> String {

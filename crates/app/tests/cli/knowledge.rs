@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk, text_chunk};
 
+use crate::interactive::Terminal;
 use crate::serve::Server;
 use crate::support::Place;
 
@@ -171,6 +172,29 @@ fn what_is_remembered_is_shown_and_belongs_to_its_user() {
     assert_eq!(place.run(&["memory", "show"]).stdout, "- likes coffee\n");
     place.run(&["memory", "clear"]);
     assert_eq!(place.run(&["memory", "show"]).stderr, "nothing is remembered\n");
+}
+
+#[test]
+fn what_was_written_in_an_editor_is_kept_where_it_is_refused() {
+    let place = Place::new().with_variable("EDITOR", "sh editor");
+    place.write("editor", "head -c 9000 /dev/zero | tr '\\0' x > \"$1\"\n");
+    let mut terminal = Terminal::start(&place, &["memory", "edit"]);
+    terminal.see("9000 bytes, limit 8192");
+    terminal.see("hint: what you wrote is kept in ");
+    assert_eq!(terminal.end(), Some(2));
+    let kept = |place: &Place| {
+        let names = std::fs::read_dir(place.path("data")).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("memory-")).collect::<Vec<_>>()
+    };
+    let [file] = kept(&place).try_into().unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "x".repeat(9_000));
+    std::fs::remove_file(file).unwrap();
+    // What is stored is not kept twice.
+    place.write("editor", "echo '- likes tea' > \"$1\"\n");
+    let mut terminal = Terminal::start(&place, &["memory", "edit"]);
+    terminal.see("the memory has");
+    assert_eq!((terminal.end(), kept(&place)), (Some(0), Vec::new()));
+    assert_eq!(place.run(&["memory", "show"]).stdout, "- likes tea\n");
 }
 
 #[test]

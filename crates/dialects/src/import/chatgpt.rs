@@ -6,7 +6,7 @@ use turnwright_core::ContentBlock;
 
 use super::draft::{Draft, Given};
 use super::tree::{self, Node};
-use super::{content, list, text, time};
+use super::{citations, content, list, text, time};
 
 pub(super) fn read(conversation: &Value) -> Draft {
     let mut draft = Draft::new("chatgpt");
@@ -105,7 +105,8 @@ fn assistant(message: &Value, body: &Value, kind: &str, at_ms: Option<u64>, draf
         return;
     }
     for block in said(body, draft) {
-        draft.text(&block.as_text());
+        let text = citations::in_words(&block.as_text(), list(metadata, "content_references"), draft);
+        draft.text(&text);
     }
 }
 
@@ -141,8 +142,12 @@ fn said(body: &Value, draft: &mut Draft) -> Vec<ContentBlock> {
     if let Some(said) = text(body, "text") {
         return vec![ContentBlock::text(said)];
     }
-    if let Some(result) = text(body, "result") {
-        return vec![ContentBlock::text(result)];
+    // What a page gave, and what a program did.
+    if let Some(given) = text(body, "result").or(text(body, "output_str")) {
+        return vec![ContentBlock::text(given)];
+    }
+    if ["parts", "text", "result", "output_str"].iter().all(|name| body.get(name).is_none()) && body.is_object() {
+        draft.leave_out(&format!("content of type `{}`", text(body, "content_type").unwrap_or("unknown")));
     }
     Vec::new()
 }

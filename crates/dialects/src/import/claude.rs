@@ -6,7 +6,7 @@ use turnwright_core::ContentBlock;
 
 use super::draft::{Draft, Given};
 use super::tree::{self, Node};
-use super::{content, list, text, time};
+use super::{citations, content, list, text, time};
 
 pub(super) fn read(conversation: &Value, messages: &[Value]) -> Draft {
     let mut draft = Draft::new("claude");
@@ -66,7 +66,10 @@ fn assistant(message: &Value, at_ms: Option<u64>, draft: &mut Draft) {
     }
     for block in blocks {
         match block.get("type").and_then(Value::as_str).unwrap_or_default() {
-            "text" => draft.text(block.get("text").and_then(Value::as_str).unwrap_or_default()),
+            "text" => {
+                let said = block.get("text").and_then(Value::as_str).unwrap_or_default();
+                draft.text(&citations::with_addresses(said, list(block, "citations")));
+            }
             "thinking" => draft.reasoning(block.get("thinking").and_then(Value::as_str).unwrap_or_default()),
             "tool_use" => {
                 let arguments = block.get("input").filter(|input| !input.is_null()).map(Value::to_string);

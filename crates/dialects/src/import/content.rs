@@ -92,7 +92,9 @@ fn block(part: &Value, draft: &mut Draft) -> Option<ContentBlock> {
         }
         "resource" | "knowledge" => {
             let said = list(part, "content").iter().find_map(|part| text(part, "text")).or(text(part, "text"));
-            said.or(text(part, "title")).map(ContentBlock::text)
+            // What was found, and where.
+            let found: Vec<&str> = [text(part, "title"), text(part, "url"), said].into_iter().flatten().collect();
+            (!found.is_empty()).then(|| ContentBlock::text(found.join("\n")))
         }
         other => {
             draft.leave_out(&format!("a part of type `{other}`"));

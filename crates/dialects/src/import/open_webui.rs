@@ -7,7 +7,7 @@ use turnwright_core::ContentBlock;
 use super::details::{self, Piece};
 use super::draft::{Draft, Given};
 use super::tree::{self, Node};
-use super::{content, list, text, time};
+use super::{citations, content, list, text, time};
 
 /// The chat inside of a record, where this is the form.
 pub(super) fn chat(value: &Value) -> Option<&Value> {
@@ -67,13 +67,29 @@ fn message(message: &Value, draft: &mut Draft) {
                 draft.leave_out("an image or file in an answer (shown as text)");
                 draft.text(&format!("[file {}]", text(file, "name").or(text(file, "type")).unwrap_or("without a name")));
             }
-            if let Some(error) = message.get("error").filter(|error| error.is_object()) {
+            sources(list(message, "sources"), draft);
+            if let Some(error) = message.get("error").filter(|error| !matches!(error, Value::Null | Value::Bool(false))) {
                 draft.leave_out("an error in an answer (shown as text)");
-                draft.text(text(error, "content").unwrap_or("(error)"));
+                draft.text(text(error, "content").or(error.as_str()).unwrap_or("(error)"));
             }
         }
         other => draft.leave_out(&format!("a message of role `{other}`")),
     }
+}
+
+/// What an answer had been shown: named behind it.
+fn sources(sources: &[Value], draft: &mut Draft) {
+    let name = |source: &Value| {
+        let of = source.get("source").unwrap_or(source);
+        let name = text(of, "name").or(text(of, "url")).unwrap_or("without a name");
+        citations::links(text(of, "url").into_iter().map(|url| (Some(name), url))).unwrap_or_else(|| format!("({name})"))
+    };
+    let names: Vec<String> = sources.iter().map(name).collect();
+    if !names.is_empty() {
+        draft.text(&format!("\n\nSources: {}", names.join(" ")));
+    }
+    let documents = sources.iter().map(|source| list(source, "document").len()).sum();
+    draft.leave_out_many("a text that an answer had been shown (its source is named)", documents);
 }
 
 fn file(file: &Value, draft: &mut Draft) -> ContentBlock {

@@ -94,7 +94,7 @@ impl Running {
                 self.output = Some(ToolOutput { content, structured_content, is_error, diagnostic: None });
                 None
             }
-            Event::TurnFinished { turn_id, status, error } if turn_id == self.turn => {
+            Event::TurnFinished { turn_id, status, error, .. } if turn_id == self.turn => {
                 let ended = self.output.take().unwrap_or_else(|| {
                     let why = error.unwrap_or_else(|| format!("its turn is {status}"));
                     failure(format!("`{}` gave no result: {why}", self.tool))

@@ -217,7 +217,7 @@ impl RunFold {
 
     /// Why the run ended before the model came to its end, in a word and for people: the protocol tells it as any success.
     fn stopped_by(&self) -> Option<(&'static str, &str)> {
-        let Some(End::Finished { status, error }) = &self.track.end else { return None };
+        let Some(End::Finished { status, error, .. }) = &self.track.end else { return None };
         match (*status, error, self.track.finish_reason) {
             ("stopped", Some(summary), _) => Some(("stopped", summary)),
             ("step_limit", ..) => Some(("step_limit", "The step limit of this turn is reached.")),
@@ -354,11 +354,14 @@ impl Tells for RunFold {
         self.start(out);
         self.end_step(out);
         if let Some((reason, text)) = self.stopped_by() {
-            let value = json!({"level": "warning", "text": text, "reason": reason});
+            let mut value = json!({"level": "warning", "text": text, "reason": reason});
+            if let (Value::Object(value), Some(stop)) = (&mut value, self.track.stop()) {
+                value.insert("stop".to_owned(), stop.into());
+            }
             tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
         }
         let outcome = match &self.track.end {
-            Some(End::Finished { status: "failed", error }) => {
+            Some(End::Finished { status: "failed", error, .. }) => {
                 let error = failure_of(self.track.failure.as_ref(), error.as_deref());
                 tell(out, &json!({"type": "RUN_ERROR", "message": error.to_string(), "code": error.code()}));
                 return;

@@ -10,7 +10,7 @@ use turnwright_core::{AssistantMessage, ConversationId, Entry, QuestionReason, T
 use turnwright_engine::Event;
 
 use super::activity::{self, ToolActivity};
-use super::chunk::{Chunks, Field, TellsUsage};
+use super::chunk::{Chunks, Ended, Field, TellsUsage};
 use super::error::{failure_of, stream_error};
 use super::ids;
 use super::known::{Fingerprint, KnownHistories};
@@ -123,7 +123,7 @@ impl ChatFold {
     pub(crate) fn completion(self) -> Result<ChatCompletion, ApiError> {
         let id = self.id();
         let finish_reason = self.finish_reason().to_owned();
-        if let Some(End::Finished { status: "failed", error }) = &self.track.end {
+        if let Some(End::Finished { status: "failed", error, .. }) = &self.track.end {
             return Err(failure_of(self.track.failure.as_ref(), error.as_deref()));
         }
         let Form::Whole(message, tool_events) = self.form else {
@@ -142,6 +142,7 @@ impl ChatFold {
                 tool_events,
                 is_stopping: false,
                 status: self.track.status().map(str::to_owned),
+                stop: self.track.stop().map(str::to_owned),
             },
         })
     }
@@ -471,7 +472,7 @@ impl Tells for ChatFold {
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
-        if let Some(End::Finished { status: "failed", error }) = &self.track.end {
+        if let Some(End::Finished { status: "failed", error, .. }) = &self.track.end {
             if matches!(self.form, Form::Chunks(_)) {
                 stream_error(out, &failure_of(self.track.failure.as_ref(), error.as_deref()));
                 // It has what came before that, and may go on from there.
@@ -484,7 +485,7 @@ impl Tells for ChatFold {
         if let Some(text) = self.waiting() {
             self.note(&text, out);
         }
-        if let Some(End::Finished { status: "stopped", error: Some(summary) }) = &self.track.end {
+        if let Some(End::Finished { status: "stopped", error: Some(summary), .. }) = &self.track.end {
             let summary = summary.clone();
             self.note(&summary, out);
         }
@@ -495,7 +496,7 @@ impl Tells for ChatFold {
         self.remember(&calls);
         let finish_reason = self.finish_reason();
         let usage = self.track.known_usage().map(usage).filter(|_| self.asked.tells_usage == TellsUsage::AtItsEnd);
-        let status = self.track.status();
+        let ended = Ended { status: self.track.status(), stop: self.track.stop() };
         if let Form::Whole(message, _) = &mut self.form {
             message.tool_calls = calls;
             return;
@@ -504,7 +505,7 @@ impl Tells for ChatFold {
         for (index, call) in calls.iter().enumerate() {
             chunks.tool_call(out, index, call);
         }
-        chunks.finish(out, finish_reason, status, usage.as_ref());
+        chunks.finish(out, finish_reason, ended, usage.as_ref());
     }
 
     fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>) {

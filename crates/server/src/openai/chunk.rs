@@ -133,17 +133,16 @@ impl Chunks {
         out.extend_from_slice(self.tail.as_bytes());
     }
 
-    /// The last choice, how it ended where it is not whole, the tokens where they are told, and the end.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>, finish_reason: &str, status: Option<&str>, usage: Option<&ChatUsage>) {
+    /// The last choice, how the turn ended where it is not whole and why it was stopped, the tokens where they are told, and the end.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>, finish_reason: &str, ended: Ended, usage: Option<&ChatUsage>) {
         self.open = None;
         out.extend_from_slice(&self.head);
         out.extend_from_slice(br#"},"finish_reason":"#);
         json(out, finish_reason);
         out.extend_from_slice(b"}]");
-        if let Some(status) = status {
-            out.extend_from_slice(br#","turnwright":{"status":"#);
-            json(out, status);
-            out.push(b'}');
+        if ended.status.is_some() {
+            out.extend_from_slice(br#","turnwright":"#);
+            json(out, &ended);
         }
         out.extend_from_slice(self.tail.as_bytes());
         if let Some(usage) = usage {
@@ -155,6 +154,16 @@ impl Chunks {
         }
         out.extend_from_slice(b"data: [DONE]\n\n");
     }
+}
+
+/// How a turn ended that gave no whole answer.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct Ended {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<&'static str>,
+    /// Why it was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stop: Option<&'static str>,
 }
 
 /// Whether a stream tells the tokens.

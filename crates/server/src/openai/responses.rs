@@ -142,13 +142,13 @@ impl ResponseFold {
             json!({"code": error.code(), "message": error.to_string()})
         });
         // Clients have no other place for what was tried.
-        let in_circles = match &self.track.end {
-            Some(End::Finished { status: "stopped", error: Some(summary) }) => {
-                Some(json!({"code": "loop", "message": summary}))
+        let stopped = match &self.track.end {
+            Some(End::Finished { stop: Some(stop), error: Some(summary), .. }) => {
+                Some(json!({"code": stop, "message": summary}))
             }
             Some(End::Finished { .. } | End::Suspended) | None => None,
         };
-        let error = error.or(in_circles);
+        let error = error.or(stopped);
         let is_over = self.track.end.is_some();
         WireResponse {
             created_at: self.track.created,
@@ -161,6 +161,7 @@ impl ResponseFold {
             turnwright: Extras {
                 is_stopping: self.is_stopping && !is_over,
                 status: self.track.status().map(str::to_owned),
+                stop: self.track.stop().map(str::to_owned),
                 ..self.object.turnwright.clone()
             },
             ..self.object.clone()
@@ -175,7 +176,7 @@ impl ResponseFold {
     /// What went wrong with its turn, where that failed.
     pub(crate) fn failure(&self) -> Option<(Option<&ProviderFailure>, Option<&str>)> {
         match &self.track.end {
-            Some(End::Finished { status: "failed", error }) => Some((self.track.failure.as_ref(), error.as_deref())),
+            Some(End::Finished { status: "failed", error, .. }) => Some((self.track.failure.as_ref(), error.as_deref())),
             Some(End::Finished { .. } | End::Suspended) | None => None,
         }
     }
@@ -186,9 +187,9 @@ impl ResponseFold {
             Some(End::Suspended) => ("completed", None),
             Some(End::Finished { status: "cancelled", .. }) => ("cancelled", None),
             Some(End::Finished { status: "failed", .. }) => ("failed", None),
-            Some(End::Finished { status: "step_limit", .. } | End::Finished { status: "stopped", error: Some(_) }) => {
-                ("incomplete", Some("max_output_tokens"))
-            }
+            Some(End::Finished { status: "step_limit", .. }) => ("incomplete", Some("max_output_tokens")),
+            // Whoever hears of `max_output_tokens` asks again with more of them.
+            Some(End::Finished { stop: Some(stop), error: Some(_), .. }) => ("incomplete", Some(stop)),
             Some(End::Finished { .. }) => match self.track.finish_reason {
                 "length" => ("incomplete", Some("max_output_tokens")),
                 "content_filter" => ("incomplete", Some("content_filter")),

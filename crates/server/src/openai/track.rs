@@ -80,6 +80,8 @@ pub(crate) enum End {
     Finished {
         /// `completed | cancelled | failed | step_limit | stopped`.
         status: &'static str,
+        /// Why it was stopped: `refused | loop | budget`.
+        stop: Option<&'static str>,
         /// Why, where it failed.
         error: Option<String>,
     },
@@ -195,6 +197,14 @@ impl Track {
         }
     }
 
+    /// Why it was stopped, where it was: `refused | loop | budget`.
+    pub(crate) fn stop(&self) -> Option<&'static str> {
+        match &self.end {
+            Some(End::Finished { stop, .. }) => *stop,
+            Some(End::Suspended) | None => None,
+        }
+    }
+
     /// What calls ask of people, each as a line of a text with the command that answers it.
     pub(crate) fn questions(&self, conversation: &ConversationId) -> impl Iterator<Item = String> {
         self.asked.iter().map(move |Asked { question, message, .. }| {
@@ -298,8 +308,8 @@ impl Track {
             Event::TurnSuspended { turn_id, .. } | Event::TurnHeld { turn_id, .. } if *turn_id == self.part.turn => {
                 self.end = Some(End::Suspended);
             }
-            Event::TurnFinished { turn_id, status, error } if *turn_id == self.part.turn => {
-                self.end = Some(End::Finished { status, error: error.clone() });
+            Event::TurnFinished { turn_id, status, stop, error } if *turn_id == self.part.turn => {
+                self.end = Some(End::Finished { status, stop: *stop, error: error.clone() });
             }
             _ => {}
         }

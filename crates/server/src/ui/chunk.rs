@@ -284,6 +284,15 @@ impl Chunks {
         push(out, "}}\n\n");
     }
 
+    /// A notice that the turn was stopped, and why in a word.
+    pub(super) fn stopped(&self, out: &mut Vec<u8>, stop: &str, text: &str) {
+        self.begin(out, r#"{"type":"data-notice","data":{"level":"warning","stop":"#);
+        string(out, stop);
+        push(out, r#","text":"#);
+        string(out, text);
+        push(out, "}}\n\n");
+    }
+
     /// A notice that is no part of the message.
     pub(super) fn passing_notice(&self, out: &mut Vec<u8>, level: &str, text: &str) {
         self.begin(out, r#"{"type":"data-notice","data":{"level":"#);

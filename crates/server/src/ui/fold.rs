@@ -156,7 +156,7 @@ struct OpenBlock {
 #[derive(Debug)]
 enum End {
     Suspended,
-    Finished { status: &'static str, error: Option<String> },
+    Finished { status: &'static str, stop: Option<&'static str>, error: Option<String> },
 }
 
 impl UiFold {
@@ -314,9 +314,9 @@ impl UiFold {
                     self.end = Some(End::Suspended);
                 }
             }
-            Event::TurnFinished { turn_id, status, error } => {
+            Event::TurnFinished { turn_id, status, stop, error } => {
                 if *turn_id == self.turn {
-                    self.end = Some(End::Finished { status, error: error.clone() });
+                    self.end = Some(End::Finished { status, stop: *stop, error: error.clone() });
                 }
             }
         }
@@ -510,15 +510,15 @@ impl UiFold {
         match end {
             End::Suspended => self.chunks.finish(out, "tool-calls"),
             End::Finished { status: "cancelled", .. } => self.chunks.plain(out, r#"{"type":"abort","reason":"stopped"}"#),
-            End::Finished { status: "failed", error } => {
+            End::Finished { status: "failed", error, .. } => {
                 self.chunks.error(out, error.as_deref().unwrap_or("the turn failed"));
             }
             End::Finished { status: "step_limit", .. } => {
                 self.chunks.notice(out, "warning", "The step limit of this turn is reached.");
                 self.chunks.finish(out, "other");
             }
-            End::Finished { status: "stopped", error: Some(summary) } => {
-                self.chunks.notice(out, "warning", &summary);
+            End::Finished { stop: Some(stop), error: Some(summary), .. } => {
+                self.chunks.stopped(out, stop, &summary);
                 self.chunks.finish(out, "other");
             }
             End::Finished { .. } => self.chunks.finish(out, finish_word(self.finish_reason)),

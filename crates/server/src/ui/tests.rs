@@ -134,7 +134,12 @@ fn suspended() -> Event {
 }
 
 fn finished(status: &'static str) -> Event {
-    Event::TurnFinished { turn_id: TurnId(seq(1)), status, error: (status == "failed").then(|| "it broke".to_owned()) }
+    Event::TurnFinished {
+        turn_id: TurnId(seq(1)),
+        status,
+        stop: None,
+        error: (status == "failed").then(|| "it broke".to_owned()),
+    }
 }
 
 fn fold_of(version: UiVersion, begin: Begin) -> UiFold {

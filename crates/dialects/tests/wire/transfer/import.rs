@@ -259,6 +259,68 @@ fn what_was_said_before_a_message_that_is_missing_is_taken() {
 }
 
 #[test]
+fn where_an_answer_has_something_from_is_told_in_words() {
+    let cite = "\u{e200}cite\u{e202}turn0search0\u{e202}turn0search1\u{e201}";
+    let plain = "\u{e200}cite\u{e202}turn0search2\u{e201}";
+    let hidden = "\u{e200}hidden\u{e202}x\u{e201}";
+    let words = format!(
+        "It is new.{cite} Sure{plain}{hidden}. In \u{e200}entity\u{e202}[\"city\",\"Paris\"]\u{e201}\u{e200}cite\u{e202}lost\u{e201} too."
+    );
+    let references = json!([
+        {"matched_text": cite, "alt": "([example.com](https://example.com))"},
+        {"matched_text": plain, "alt": null, "items": [
+            {"title": "A page", "url": "https://a.example/b?c"}, {"title": "Again", "url": "https://a.example/b?c"}, {"url": "https://e.org/x"}]},
+        {"matched_text": hidden, "type": "hidden", "alt": ""},
+    ]);
+    let mut chatgpt = exports(&[("a", None, true, "What is new?"), ("b", Some("a"), false, &words)])[2].take();
+    chatgpt["mapping"]["b"]["message"]["metadata"] = json!({"content_references": references});
+    let (told, left_out) = said(&chatgpt);
+    let expected = "What is new?, It is new. ([example.com](https://example.com)) \
+                    Sure ([A page](https://a.example/b?c), [e.org](https://e.org/x)). In Paris too.";
+    assert_eq!(
+        (told.as_str(), left_out),
+        (expected, vec!["1 a mark in an answer whose meaning is not in the file".to_owned()])
+    );
+
+    let claude = json!({"chat_messages": [
+        {"sender": "human", "text": "Q"},
+        {"sender": "assistant", "content": [
+            {"type": "tool_use", "id": "t", "name": "web_search", "input": {}},
+            {"type": "tool_result", "tool_use_id": "t", "content": [
+                {"type": "knowledge", "title": "T", "url": "https://k.example", "text": "words"},
+                {"type": "knowledge", "title": "T2", "url": "https://k2.example", "text": ""}]},
+            {"type": "text", "text": "See", "citations": [{"details": {"type": "web_search_citation", "url": "https://example.com/src"}}]}]}]});
+    let found = imported(&claude.to_string());
+    assert!(format!("{:?}", found.conversations[0].entries).contains(r"T\nhttps://k.example\nwords"), "{found:?}");
+    assert!(format!("{:?}", found.conversations[0].entries).contains(r"T2\nhttps://k2.example"), "{found:?}");
+    assert!(said(&claude).0.ends_with("See ([example.com](https://example.com/src))"), "{found:?}");
+
+    let mut webui = exports(&[("a", None, true, "Q"), ("b", Some("a"), false, "A")])[3].take();
+    webui["chat"]["history"]["messages"]["b"]["sources"] =
+        json!([{"source": {"name": "N", "url": "https://s.example"}, "document": ["text"]}, {"source": {"name": "a.txt"}}]);
+    let told = said(&webui);
+    assert_eq!(told.0, "Q, A\n\nSources: ([N](https://s.example)) (a.txt)");
+    assert_eq!(told.1, ["1 a text that an answer had been shown (its source is named)"]);
+}
+
+#[test]
+fn what_cannot_be_taken_of_an_answer_is_counted() {
+    let mut chatgpt =
+        exports(&[("a", None, true, "go"), ("b", Some("a"), false, ""), ("c", Some("b"), false, "done")])[2].take();
+    chatgpt["mapping"]["b"]["message"]["content"] = json!({"content_type": "app_widget", "payload": {}});
+    assert_eq!(said(&chatgpt), ("go, done".to_owned(), vec!["1 content of type `app_widget`".to_owned()]));
+    chatgpt["mapping"]["b"]["message"] = json!({"author": {"role": "tool", "name": "python"},
+        "content": {"content_type": "citable_code_output", "output_str": "42"}});
+    let found = imported(&chatgpt.to_string());
+    assert!(format!("{:?}", found.conversations[0].entries).contains("\"42\""), "{found:?}");
+
+    let mut webui = exports(&[("a", None, true, "Q"), ("b", Some("a"), false, "")])[3].take();
+    webui["chat"]["history"]["messages"]["b"]["error"] = json!(true);
+    let told = said(&webui);
+    assert_eq!((told.0.as_str(), &told.1[..]), ("Q, (error)", &["1 an error in an answer (shown as text)".to_owned()][..]));
+}
+
+#[test]
 fn several_files_worth_of_conversations_may_be_in_one_and_what_is_none_is_counted() {
     let lines = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n{\"messages\":[{\"role\":\"user\",\"content\":\"b\"}]}\n{\"x\":1}\n";
     let found = imported(lines);

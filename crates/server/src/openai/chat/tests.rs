@@ -59,7 +59,7 @@ fn said(number: u64, text: &str) -> Event {
 fn told(stop: Option<&Value>, middle: &[Event]) -> [String; 2] {
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
     let first = entry(1, Entry::User(UserMessage { content: vec![ContentBlock::text("Go")], settings }));
-    let last = Event::TurnFinished { turn_id: TurnId(seq(1)), status: "completed", error: None };
+    let last = Event::TurnFinished { turn_id: TurnId(seq(1)), status: "completed", stop: None, error: None };
     let events: Vec<Event> = [first].into_iter().chain(middle.iter().cloned()).chain([last]).collect();
     let frame = Frame { seq: None, events: events.into(), has_caught_up: true };
     let known = Arc::new(KnownHistories::default());

@@ -60,6 +60,7 @@ pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &Turn
             turn_id: part.turn.to_string(),
             tool_events: Vec::new(),
             is_stopping: false,
+            stop: None,
             status: None,
         },
     }
