@@ -14,6 +14,7 @@ mod document;
 mod endpoint;
 mod expand;
 pub(crate) mod fallback;
+mod folders;
 mod format;
 mod http;
 mod key_path;

@@ -159,6 +159,7 @@ impl HostBuilder {
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
         let place = Place::of(&loaded)?;
         let store = place.open().await?;
+        sources::make_own_root(&loaded);
         // Beside the locks that say who is alive: another database may have the same data directory.
         let processes = place.beside("processes");
         let ledger: Arc<dyn ProcessLedger> = match needs {

@@ -42,7 +42,8 @@ pub(crate) fn config(loaded: &Loaded, environment: &Environment, wanted: Wanted)
     let keys =
         [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".config/gcloud", ".config/gh"];
     let of_home = environment.home().into_iter().flat_map(|home| keys.map(|name| home.join(name)));
-    sandbox.hidden = of_home.chain([loaded.data_dir.clone()]).chain(loaded.file.clone()).collect();
+    sandbox.hidden = of_home.chain(loaded.file.clone()).collect();
+    sandbox.never = vec![loaded.data_dir.clone()];
     let limits = &mut sandbox.limits;
     limits.memory_bytes = tools.max_memory_mb.map_or(limits.memory_bytes, |mebibytes| u64::from(mebibytes) << 20);
     limits.processes = tools.max_processes.map_or(limits.processes, u64::from);

@@ -252,6 +252,20 @@ fn exposed(secrets: &indexmap::IndexMap<String, config::Secret>) -> Vec<(String,
     secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
 }
 
+/// Makes the folder in the data directory in which tools work, where they do; what hinders it is told of the root.
+pub(crate) fn make_own_root(loaded: &Loaded) {
+    let tools = &loaded.config.tools;
+    let own = loaded.files_folder();
+    if (tools.filesystem.enabled || tools.command.enabled)
+        && tools.filesystem.roots.iter().chain(&tools.command.roots).any(|root| *root == own)
+    {
+        let made = std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700).create(&own);
+        if let Err(error) = made {
+            tracing::warn!(folder = %own.display(), %error, "the folder of tools could not be made");
+        }
+    }
+}
+
 fn add_built_ins(
     sources: &mut Sources,
     loaded: &Loaded,

@@ -402,3 +402,16 @@ async fn no_race_leads_out_of_the_roots() {
         assert_eq!(after, before, "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_root_that_belongs_to_this_program_is_refused_whole() {
+    let world = World::new();
+    world.put("secret.txt", SECRET);
+    let mut config = FilesystemConfig::new(vec![world.root.clone()]);
+    config.ours = vec![world.root.clone()];
+    let source = filesystem(config).unwrap();
+    for (tool, arguments) in calls("secret.txt").into_iter().chain([("list", json!({"path": "."}))]) {
+        assert!(call(&source, tool, arguments.clone()).await.is_err(), "{tool} {arguments}");
+    }
+    assert_eq!(std::fs::read_to_string(world.root.join("secret.txt")).unwrap(), SECRET);
+}

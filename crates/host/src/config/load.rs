@@ -16,6 +16,7 @@ use turnwright_network::Network;
 use super::check::Check;
 use super::document::{self, LeftOut, Node, NodeValue};
 use super::endpoint::{self, DefaultModel, Endpoint};
+use super::folders;
 use super::key_path::KeyPath;
 use super::known::{self, Known};
 use super::meaning::Meaning;
@@ -238,7 +239,9 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.notify(&mut problems);
     meaning.telemetry(&mut problems);
     meaning.nats(&mut problems);
+    let data_dir = config.data_dir.clone().unwrap_or_else(|| environment.data_dir());
     meaning.command(&mut problems);
+    meaning.folders(&data_dir, &mut problems);
     meaning.web(&mut problems);
     meaning.apis(&mut problems);
     meaning.loops(&mut problems);
@@ -264,7 +267,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
 
     let tools = &mut config.tools;
     if tools.filesystem.roots.is_empty() {
-        tools.filesystem.roots.push(working_directory.to_owned());
+        tools.filesystem.roots.push(folders::usual_root(working_directory, &data_dir));
     }
     if tools.command.roots.is_empty() {
         tools.command.roots.clone_from(&tools.filesystem.roots);
@@ -280,7 +283,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
         file: file.map(|file| file.path.clone()),
         endpoints,
         mcp_files: mcp_files(&config, folder, working_directory),
-        data_dir: config.data_dir.clone().unwrap_or_else(|| environment.data_dir()),
+        data_dir,
         warnings,
         left_out,
         network,

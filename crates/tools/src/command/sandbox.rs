@@ -64,6 +64,9 @@ pub struct SandboxConfig {
     /// Folders and files that are not to be read, wherever they are: those of this program, keys of its user. Landlock hides
     /// what lies in a root only where the sandbox is required; nothing new can be made beside it then.
     pub hidden: Vec<PathBuf>,
+    /// The same, and hidden in a root by Landlock in every case, also where nothing new can be made beside it then. A root that
+    /// is one of these is empty.
+    pub never: Vec<PathBuf>,
     /// Below which they have a folder of their own for temporary files; it is made, and removed at the end.
     pub temporary: PathBuf,
     /// What a command may use.
@@ -79,6 +82,7 @@ impl SandboxConfig {
             network: Network::default(),
             writable: Vec::new(),
             hidden: Vec::new(),
+            never: Vec::new(),
             temporary,
             limits: CommandLimits::default(),
         }
@@ -165,6 +169,7 @@ impl Launcher for SandboxLauncher {
             let roots: Vec<PathBuf> = launch.roots.iter().filter_map(|root| std::fs::canonicalize(root).ok()).collect();
             view.hidden.retain(|hidden| !roots.iter().any(|root| hidden.starts_with(root)));
         }
+        view.hidden.extend(config.never.iter().filter_map(|path| std::fs::canonicalize(path).ok()));
         let plan = Plan::new(enclosure, &view, config.limits, &|folder| plan::names_in(folder));
         let mut command = match enclosure {
             Enclosure::Bubblewrap => {

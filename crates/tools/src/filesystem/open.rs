@@ -135,6 +135,7 @@ impl Shared {
     /// The same for a place.
     pub(super) fn spot_at<'a>(&'a self, place: Place<'a>, at_end: AtEnd) -> Result<Spot<'a>, ToolError> {
         self.ask(&place, &place.path)?;
+        self.ask_root(&place)?;
         let real = self.real(&place, at_end)?;
         self.ask(&place, &real)?;
         let Some(name) = real.file_name().map(PathBuf::from) else {
@@ -154,6 +155,7 @@ impl Shared {
     /// Where a place really is, without links. What is not to be touched is refused.
     pub(super) fn absolute(&self, place: &Place<'_>, at_end: AtEnd) -> Result<PathBuf, ToolError> {
         self.ask(place, &place.path)?;
+        self.ask_root(place)?;
         let real = self.real(place, at_end)?;
         self.ask(place, &real)?;
         Ok(place.root().join(real))
@@ -201,6 +203,12 @@ impl Shared {
     /// Refuses what is not to be touched.
     fn ask(&self, place: &Place<'_>, path: &Path) -> Result<(), ToolError> {
         if self.guard.covers(path) { Err(self.is_denied(place)) } else { Ok(()) }
+    }
+
+    /// Refuses all of a root that belongs to this program.
+    fn ask_root(&self, place: &Place<'_>) -> Result<(), ToolError> {
+        let is_ours = !self.ours.is_empty() && rustix::fs::fstat(place.dir()).is_ok_and(|stat| self.is_ours(&stat));
+        if is_ours { Err(self.is_denied(place)) } else { Ok(()) }
     }
 
     /// The refusal of what is not to be touched.

@@ -178,8 +178,8 @@ impl View {
                 add(&[word("--ro-bind"), word("/dev/null"), path.as_os_str()]);
             }
         }
-        // What is named within the hidden comes back.
-        for path in self.writable.iter().filter(|path| !bind(path)) {
+        // What is named within the hidden comes back, and the hidden itself does not.
+        for path in self.writable.iter().filter(|path| !bind(path) && !self.hidden.contains(path)) {
             add(&[word("--bind"), path.as_os_str(), path.as_os_str()]);
         }
         // The helper may be where nothing is left to be seen.
@@ -227,6 +227,17 @@ mod tests {
         let files = plan.files.unwrap();
         assert_eq!(files.readable, ["/proc/cpuinfo", "/usr"].map(PathBuf::from));
         assert_eq!(files.writable, ["/proc/cpuinfo"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_root_that_is_hidden_itself_is_not_given_back() {
+        let (data, inner) = (PathBuf::from("/home/ann/data"), PathBuf::from("/home/ann/data/files"));
+        let view = View { writable: vec![data.clone(), inner.clone()], hidden: vec![data.clone()], network: Network::Off };
+        let arguments = view.bubblewrap(&data, "/usr/bin/helper".as_ref());
+        let bound = |path: &PathBuf| arguments.windows(3).any(|words| words[0] == "--bind" && words[2] == path.as_os_str());
+        assert!(!bound(&data) && bound(&inner), "{arguments:?}");
+        let files = Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in).files.unwrap();
+        assert_eq!(files.writable, [inner]);
     }
 
     #[test]
