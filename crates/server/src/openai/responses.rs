@@ -142,13 +142,12 @@ impl ResponseFold {
             json!({"code": error.code(), "message": error.to_string()})
         });
         // Clients have no other place for what was tried.
-        let stopped = match &self.track.end {
+        let error = match &self.track.end {
             Some(End::Finished { stop: Some(stop), error: Some(summary), .. }) => {
-                Some(json!({"code": stop, "message": summary}))
+                error.or_else(|| Some(json!({"code": stop, "message": summary})))
             }
-            Some(End::Finished { .. } | End::Suspended) | None => None,
+            Some(End::Finished { .. } | End::Suspended) | None => error,
         };
-        let error = error.or(stopped);
         let is_over = self.track.end.is_some();
         WireResponse {
             created_at: self.track.created,

@@ -134,12 +134,8 @@ fn suspended() -> Event {
 }
 
 fn finished(status: &'static str) -> Event {
-    Event::TurnFinished {
-        turn_id: TurnId(seq(1)),
-        status,
-        stop: None,
-        error: (status == "failed").then(|| "it broke".to_owned()),
-    }
+    let error = (status == "failed").then(|| "it broke".to_owned());
+    Event::TurnFinished { turn_id: TurnId(seq(1)), status, stop: None, error }
 }
 
 fn fold_of(version: UiVersion, begin: Begin) -> UiFold {
@@ -592,14 +588,4 @@ fn the_end_waits_until_the_replay_is_over() {
     assert!(!fold.is_done());
     fold.fold(&frame(vec![finished("failed")], true), &mut out);
     assert!(fold.is_done());
-}
-
-#[test]
-fn the_next_turn_is_no_part_of_the_message() {
-    let next = Event::TurnStarted { turn_id: TurnId(seq(9)), model: ModelRef::new("p", "m") };
-    let events =
-        vec![user(1, "hi"), started(), step(2), finished("completed"), user(9, "more"), next, step(10), text(0, 0, "other")];
-    let stream = told(UiVersion::V7, Begin::Turn, [events]);
-    assert!(!stream.iter().any(|chunk| chunk.contains("other") || chunk.contains("more")), "{stream:?}");
-    assert_eq!(stream.last().unwrap(), "[DONE]");
 }

@@ -322,3 +322,13 @@ fn a_picture_that_joins_a_turn_is_told_beside_its_words() {
     );
     assert!(steered.iter().any(|chunk| chunk == steering), "{steered:?}");
 }
+
+#[test]
+fn the_next_turn_is_no_part_of_the_message() {
+    let next = Event::TurnStarted { turn_id: TurnId(seq(9)), model: ModelRef::new("p", "m") };
+    let events =
+        vec![user(1, "hi"), started(), step(2), finished("completed"), user(9, "more"), next, step(10), text(0, 0, "other")];
+    let stream = told(UiVersion::V7, Begin::Turn, [events]);
+    assert!(!stream.iter().any(|chunk| chunk.contains("other") || chunk.contains("more")), "{stream:?}");
+    assert_eq!(stream.last().unwrap(), "[DONE]");
+}
