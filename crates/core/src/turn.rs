@@ -85,7 +85,7 @@ pub struct Turn {
     just_compacted: bool,
     /// How many models of the chain failed.
     fallen: usize,
-    asked: Asked,
+    asks: Asks,
     runs: Runs,
     /// What each source had of models.
     spent: Vec<(Arc<str>, SamplingSpent)>,
@@ -106,7 +106,7 @@ enum Runs {
 
 /// When whoever asks chose what holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Asks {
     /// Before the model last spoke, or with the newest message.
     Before,
     /// Since then, with results.
@@ -149,7 +149,7 @@ impl Turn {
             overflow: None,
             just_compacted: false,
             fallen: 0,
-            asked: Asked::Before,
+            asks: Asks::Before,
             runs: Runs::Here,
             spent: Vec::new(),
             rounds: Rounds::default(),
@@ -170,7 +170,7 @@ impl Turn {
 
     /// Whether whoever asks chose the settings anew since the model last spoke.
     pub fn is_asked_anew(&self) -> bool {
-        self.asked == Asked::Anew
+        self.asks == Asks::Anew
     }
 
     /// The model that is asked: the settings' own, or the one of the fallback chain at which the turn is.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::call::{self, Call, CallState, CallView};
-use super::{Asked, Last, Misfit, Runs, SyntheticResult, Turn};
+use super::{Asks, Last, Misfit, Runs, SyntheticResult, Turn};
 use crate::budgets::Purpose;
 use crate::{
     AssistantMessage, CallId, Compacted, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome,
@@ -138,7 +138,7 @@ impl Turn {
             self.fallen = 0;
         }
         self.settings = Arc::new(settings.clone());
-        self.asked = Asked::Anew;
+        self.asks = Asks::Anew;
         Ok(())
     }
 
@@ -252,7 +252,7 @@ impl Turn {
         let finish = if message.is_refusal() { FinishReason::Refusal } else { message.finish.reason };
         self.last = Some(Last { seq, saw: message.saw, finish, cut_off, forced });
         self.just_compacted = false;
-        self.asked = Asked::Before;
+        self.asks = Asks::Before;
         // The model was asked again after the cancel, for the sake of a user message that came later still.
         if self.cancel.is_some_and(|cancel| cancel < message.saw && cancel < self.newest_user) {
             self.cancel = None;

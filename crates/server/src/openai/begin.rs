@@ -315,7 +315,9 @@ pub(super) fn brings(ask: &Ask) -> Brings {
 fn goes_on_alone(ask: &Ask) -> bool {
     let is_quiet = ask.history.fresh.iter().all(|item| matches!(item.said, Said::System(_) | Said::Echo));
     let has_anything = !ask.history.before.is_empty() || ask.history.system.is_some();
-    ask.again.is_some() && is_quiet && has_anything
+    // Pages of AG-UI come back so, to be told.
+    let is_of_openai = ask.again.is_some();
+    is_of_openai && is_quiet && has_anything
 }
 
 fn says_nothing(history: &History) -> ApiError {
@@ -363,9 +365,9 @@ pub(super) async fn begun_before(
     let calls: Vec<(CallId, ConversationId, Decided)> = answered.chain(gave).collect();
     let Some((_, conversation, _)) = calls.first() else { return Ok(None) };
     let is_there = |journal: &Journal, call: CallId, decided: Decided| match decided {
-        None => journal.result(call).is_some_and(|there| {
-            results.iter().any(|result| result.call == call && given::is_same(&result.content, &there.content))
-        }),
+        None => {
+            journal.result(call).is_some_and(|there| results.iter().any(|result| result.call == call && result.is_same(there)))
+        }
         Some((asked, is_approved)) => decision(journal, asked).is_some_and(|made| made.verdict.lets_run() == is_approved),
     };
     let look = |journal: &Journal| calls.iter().all(|(call, _, decided)| is_there(journal, *call, *decided));

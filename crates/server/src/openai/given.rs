@@ -1,8 +1,6 @@
 //! Results of a client's tools that a request brings: whose calls they answer, and whether these wait for them.
 
-use turnwright_core::{
-    CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, Outcome, QuestionReason, ToolErrorKind, text_of,
-};
+use turnwright_core::{CallId, ContentBlock, ConversationId, Journal, MessageId, QuestionReason};
 use turnwright_engine::{ClientResult, Engine, EngineError};
 
 use super::begin::Ask;
@@ -63,14 +61,7 @@ pub(crate) async fn goes_on(
 
 /// A call that its client gave another result before.
 pub(crate) fn given_otherwise(journal: &Journal, results: &[ClientResult]) -> Option<CallId> {
-    let is_other = |given: &&ClientResult| {
-        let stored = journal.result(given.call).filter(|_| was_clients(journal, given.call));
-        // What was decided in the place of a result is no result of the client's.
-        let stored =
-            stored.filter(|stored| matches!(stored.outcome, Outcome::Success | Outcome::Error(ToolErrorKind::ExecutionFailed)));
-        stored.is_some_and(|stored| !is_same(&stored.content, &given.content))
-    };
-    results.iter().find(is_other).map(|given| given.call)
+    results.iter().find(|given| given.is_other_than_in(journal)).map(|given| given.call)
 }
 
 /// What a request says of calls that were given results before.
@@ -96,10 +87,10 @@ pub(crate) async fn before(state: &ServerState, ask: &Ask, previous: &str) -> Re
     let look = |journal: &Journal| {
         let newest = journal.turn()?.id();
         let is_older = results.iter().all(|result| result.call.message < newest.0);
-        if !results.iter().all(|result| was_clients(journal, result.call)) {
+        if !results.iter().all(|result| result.is_waited_for_in(journal)) {
             return None;
         }
-        let known = results.iter().map(|result| Some(is_same(&journal.result(result.call)?.content, &result.content)));
+        let known = results.iter().map(|result| Some(result.is_same(journal.result(result.call)?)));
         let are_same = known.collect::<Option<Vec<bool>>>()?.into_iter().all(|is_same| is_same);
         let told = messages(journal, &part);
         let is_told = results.iter().all(|result| told.contains(&MessageId(result.call.message)));
@@ -114,22 +105,4 @@ pub(crate) async fn before(state: &ServerState, ask: &Ask, previous: &str) -> Re
             Err(ApiError::invalid(what).about("messages"))
         }
     }
-}
-
-/// Whether a call waited for its client.
-fn was_clients(journal: &Journal, call: CallId) -> bool {
-    let after = journal.entries().iter().rev().take_while(|stored| stored.seq > call.message);
-    after
-        .filter_map(|stored| match &*stored.entry {
-            Entry::Question(question) => Some(question),
-            _ => None,
-        })
-        .any(|question| question.call == call && question.reason == QuestionReason::ClientTool)
-}
-
-/// Whether two results say the same.
-pub(crate) fn is_same(one: &[ContentBlock], other: &[ContentBlock]) -> bool {
-    let is_text = |block: &&ContentBlock| matches!(block, ContentBlock::Text { .. });
-    let rest = |content: &[ContentBlock]| content.iter().filter(|block| !is_text(block)).cloned().collect::<Vec<_>>();
-    text_of(one) == text_of(other) && rest(one) == rest(other)
 }

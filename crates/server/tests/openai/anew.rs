@@ -153,3 +153,24 @@ async fn a_history_that_ends_with_the_models_own_words_is_gone_on_with() {
     let begins = server.chat(&json!({"messages": [{"role": "system", "content": "Greet."}]})).await;
     assert_eq!(begins.json()["choices"][0]["message"]["content"], "Hello.", "{}", begins.body);
 }
+
+#[tokio::test]
+async fn a_message_beside_a_result_that_comes_too_late_is_said_and_one_beside_another_result_is_refused() {
+    let ask = |said: &[Value]| json!({"messages": said, "tools": [tool("one")]});
+    let result =
+        |message: &Value, said: &str| json!({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": said});
+    for was_declined in [true, false] {
+        let server = server([calls_one(), Answer::whole([call(1, "one", "{}")]), Answer::whole([text("Fine.")])]);
+        let begun = server.chat(&ask(&[user("Go")])).await;
+        let message = begun.json()["choices"][0]["message"].clone();
+        let named =
+            [("content-type", "application/json"), ("x-turnwright-conversation", begun.header("x-turnwright-conversation"))];
+        let next = if was_declined { user("Stop.") } else { result(&message, "red") };
+        let body = ask(&[user("Go"), message.clone(), next]).to_string();
+        let goes_on = server.send(http::Method::POST, "/v1/chat/completions", body.into(), &named).await;
+        assert_eq!(goes_on.status, 200, "{}", goes_on.body);
+        let late = ask(&[user("Go"), message.clone(), result(&message, "blue"), user("And?")]).to_string();
+        let late = server.send(http::Method::POST, "/v1/chat/completions", late.into(), &named).await;
+        assert_eq!(late.status, if was_declined { 200 } else { 400 }, "{}", late.body);
+    }
+}

@@ -1,7 +1,8 @@
 //! What the results of a client's own tools append.
 
 use turnwright_core::{
-    ContentBlock, Control, Entry, Outcome, QuestionReason, ToolChoice, ToolErrorKind, ToolResult, Turn, TurnId, TurnSettings,
+    ContentBlock, Control, Entry, Journal, Outcome, QuestionReason, ToolChoice, ToolErrorKind, ToolResult, Turn, TurnId,
+    TurnSettings, text_of,
 };
 
 use super::{Act, Bounds, still_open};
@@ -18,6 +19,34 @@ pub struct ClientResult {
     pub content: Vec<ContentBlock>,
     /// Whether the client says that it failed.
     pub is_error: bool,
+}
+
+impl ClientResult {
+    /// Whether this says what was given to the call.
+    pub fn is_same(&self, there: &ToolResult) -> bool {
+        let is_text = |block: &&ContentBlock| matches!(block, ContentBlock::Text { .. });
+        let rest = |content: &[ContentBlock]| content.iter().filter(|block| !is_text(block)).cloned().collect::<Vec<_>>();
+        text_of(&self.content) == text_of(&there.content) && rest(&self.content) == rest(&there.content)
+    }
+
+    /// Whether its call waited for its client.
+    pub fn is_waited_for_in(&self, journal: &Journal) -> bool {
+        let after = journal.entries().iter().rev().take_while(|stored| stored.seq > self.call.message);
+        let mut questions = after.filter_map(|stored| match &*stored.entry {
+            Entry::Question(question) => Some(question),
+            _ => None,
+        });
+        questions.any(|question| question.call == self.call && question.reason == QuestionReason::ClientTool)
+    }
+
+    /// Whether the client gave its call another result before. What was decided in the place of a result is no result of the
+    /// client's.
+    pub fn is_other_than_in(&self, journal: &Journal) -> bool {
+        let is_given =
+            |there: &&ToolResult| matches!(there.outcome, Outcome::Success | Outcome::Error(ToolErrorKind::ExecutionFailed));
+        let given = journal.result(self.call).filter(is_given);
+        given.is_some_and(|there| self.is_waited_for_in(journal) && !self.is_same(there))
+    }
 }
 
 /// The results that are not there yet. Who brings one a second time is not told otherwise than the first time: whether it was

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, ContentBlock, Control, DecidedBy, Decision, ElicitationId, Entry,
-    MessageId, QuestionReason, Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict, text_of,
+    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, Control, DecidedBy, Decision, ElicitationId, Entry, MessageId,
+    QuestionReason, Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
 use super::answers::answers;
 use super::results::{asked_anew, given_anew, not_waited_for};
 use super::title::retitled;
-use super::{Act, Beneath, Bounds, ClientResult, Joins, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
+use super::{Act, Beneath, Bounds, Joins, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::{Live, State};
 use crate::{EngineError, SettingsOverlay, SideRecord};
@@ -89,11 +89,7 @@ pub(super) fn say(
 
 /// What is stored before a message that joins a turn: what its client's tools gave, and what it asks for the rest of the turn.
 fn before_joining(inner: &Inner, state: &State, message: &NewMessage) -> Result<Vec<Entry>, EngineError> {
-    let text = |content: &[ContentBlock]| text_of(content);
-    let is_other = |given: &&ClientResult| {
-        state.journal.result(given.call).is_some_and(|there| text(&there.content) != text(&given.content))
-    };
-    if let Some(other) = message.given.iter().find(is_other) {
+    if let Some(other) = message.given.iter().find(|given| given.is_other_than_in(&state.journal)) {
         return Err(not_waited_for(other));
     }
     let mut before = given_anew(state, &message.given)?;
