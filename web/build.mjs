@@ -2,8 +2,8 @@
 // itself, and compressed as gzip and as brotli. No bundler: a module stays a module, with its imports. Run by `cargo xtask page`
 // after `npm ci`.
 
-import { cpSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
@@ -126,6 +126,17 @@ if (bytes.gzip > MOST_BYTES) {
   rmSync(making, { recursive: true, force: true });
   throw new Error(`the page is ${counted}`);
 }
-rmSync(made, { recursive: true, force: true });
-renameSync(making, made);
+/** What files hold, by their names below a folder; nothing where there is no such folder. */
+const held = (folder) => {
+  const there = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const paths = there.map((entry) => join(entry.parentPath, entry.name)).sort();
+  return paths.map((path) => `${relative(folder, path)} ${readFileSync(path).toString("base64")}`).join("\n");
+};
+// Where it comes out the same the one that is there stays: a newer one would have the server built again.
+if (existsSync(made) && held(made) === held(making)) {
+  rmSync(making, { recursive: true, force: true });
+} else {
+  rmSync(made, { recursive: true, force: true });
+  renameSync(making, made);
+}
 console.error(`page: ${files.length} files, ${counted}, in web/made/page`);
