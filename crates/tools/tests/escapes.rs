@@ -369,6 +369,46 @@ async fn what_a_command_is_for_works_in_the_sandbox() {
 }
 
 #[tokio::test]
+async fn a_root_that_holds_data_takes_new_files_and_shows_none_of_the_data() {
+    for enclosure in enclosures() {
+        for mode in [SandboxMode::Preferred, SandboxMode::Required] {
+            let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            let root = folder.path().canonicalize().unwrap();
+            for (name, text) in
+                [("data/store", SIGN), ("data/tmp/other", SIGN), ("data/files/mine", "mine\n"), ("keys/id", SIGN)]
+            {
+                std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+                std::fs::write(root.join(name), text).unwrap();
+            }
+            std::fs::write(root.join("token"), SIGN).unwrap();
+            let mut sandbox = SandboxConfig::new(vec![helper()], root.join("data/tmp"));
+            (sandbox.mode, sandbox.never, sandbox.hidden) =
+                (mode, vec![root.join("data")], vec![root.join("keys"), root.join("token")]);
+            let mut config =
+                CommandConfig::new(vec![root.clone(), root.join("data/files")], vec![("PATH".into(), "/usr/bin:/bin".into())]);
+            config.launcher = Arc::new(SandboxLauncher::with_protections(sandbox, only(enclosure)));
+            let source = command(config).unwrap();
+            let line = "echo new > new; cat data/files/mine; mktemp > /dev/null && echo temporary; cat data/store keys/id token; \
+                ls -R data keys; cat /proc/*/root$PWD/data/store; echo x > data/other; echo x > data/store; cd data/files; \
+                cat ../store; echo more >> mine";
+            let output = call(&source, "run", json!({"command": line})).await.unwrap().structured_content.unwrap();
+            let said = output.to_string();
+            let cannot = said.contains("lets a command have no mounts of its own");
+            if cannot {
+                println!("skipped in {enclosure:?}: a new file, since this system lets a command have no mounts of its own");
+            } else {
+                assert_eq!(std::fs::read_to_string(root.join("new")).unwrap(), "new\n", "{enclosure:?}: {said}");
+                assert!(!said.contains(SIGN), "{enclosure:?}: {said}");
+            }
+            assert!(said.contains("mine\\ntemporary\\n"), "{enclosure:?}: {said}");
+            assert_eq!(std::fs::read_to_string(root.join("data/store")).unwrap(), SIGN);
+            assert!(!root.join("data/other").exists(), "{enclosure:?}: {said}");
+            assert_eq!(std::fs::read_to_string(root.join("data/files/mine")).unwrap(), "mine\nmore\n", "{enclosure:?}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_required_sandbox_that_is_missing_lets_nothing_run() {
     let world = World::new();
     let source = world.source(Enclosure::None, CommandLimits::default());

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use turnwright_core::policy::Scope;
 use turnwright_core::{
-    AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, TurnId, Verdict,
+    AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, Journal, QuestionReason, Seq, TurnId, Verdict,
 };
 use turnwright_engine::{
     Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, SettingsOverlay, TurnState,
@@ -24,7 +24,7 @@ use turnwright_engine::{
 use super::changes;
 use super::in_hand::Prompted;
 use super::sessions::Open;
-use super::updates::{Rest, Rests};
+use super::updates::{self, Rest, Rests};
 
 const ALLOW: &str = "allow";
 /// For the like of it in this session, by a rule that is stored.
@@ -199,10 +199,16 @@ impl Prompting<'_> {
     }
 
     async fn verdict(&self, call: &WaitingCall) -> Result<(Verdict, Option<Remember>), Error> {
-        let (title, options) = question(call);
+        let (why, options) = question(call);
         let input: Option<Value> = serde_json::from_str(&call.arguments).ok();
-        let changes = self.changes(&call.name, input.clone()).await.map(|change| vec![ToolCallContent::Diff(change)]);
-        let fields = ToolCallUpdateFields::new().title(title).raw_input(input).content(changes);
+        let tool = |journal: &Journal| journal.offered().iter().find(|tool| tool.name == call.name).cloned();
+        let tool = self.engine.look(&self.conversation, tool).await.map_err(|error| failed(&error))?;
+        // A client takes over what it is told here into what it shows of the call: its title stays.
+        let title = updates::title(tool.as_deref(), &call.name, input.as_ref().unwrap_or(&Value::Null));
+        let changes = self.changes(&call.name, input.clone()).await.map(ToolCallContent::Diff);
+        let content: Vec<_> = why.map(ToolCallContent::from).into_iter().chain(changes).collect();
+        let content = Some(content).filter(|content| !content.is_empty());
+        let fields = ToolCallUpdateFields::new().title(title).raw_input(input).content(content);
         let request =
             RequestPermissionRequest::new(self.session.clone(), ToolCallUpdate::new(call.call.to_string(), fields), options);
         // Nobody decided: a client that went away answers so too.
@@ -239,28 +245,36 @@ impl Prompting<'_> {
     }
 }
 
-/// What the client is asked about a call, and what it may choose.
-fn question(call: &WaitingCall) -> (String, Vec<PermissionOption>) {
+/// Why the client is asked about a call, where that is not all that it asks, and what may be chosen.
+fn question(call: &WaitingCall) -> (Option<String>, Vec<PermissionOption>) {
+    let name = &call.name;
+    let why = match call.reason {
+        QuestionReason::Approval => call.rule.as_ref().map(|rule| format!("asked by: {rule}")),
+        QuestionReason::UnknownOutcome => Some(format!("`{name}` was interrupted and may have happened.")),
+        // Nobody but the client that offers it can run it.
+        QuestionReason::ClientTool => Some(format!("`{name}` runs in another program, which is waited for.")),
+        QuestionReason::DefinitionChanged => Some(format!("`{name}` is not the tool any more that was allowed.")),
+        QuestionReason::Loop => {
+            let rule = call.rule.as_deref().unwrap_or("the model repeats itself");
+            Some(format!("{rule}; `{name}` would be called once more."))
+        }
+    };
     let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
     let deny = option(DENY, "Deny", PermissionOptionKind::RejectOnce);
-    match call.reason {
-        QuestionReason::UnknownOutcome => (
-            format!("{} was interrupted and may have happened", call.name),
-            vec![
-                option(HAPPENED, "It happened", PermissionOptionKind::AllowOnce),
-                option(AGAIN, "Run it again", PermissionOptionKind::AllowOnce),
-                option(DENY, "Go on without it", PermissionOptionKind::RejectOnce),
-            ],
-        ),
-        // Nobody but the client that offers it can run it.
-        QuestionReason::ClientTool => (format!("{} runs in another program, which is waited for", call.name), vec![deny]),
+    let options = match call.reason {
+        QuestionReason::UnknownOutcome => vec![
+            option(HAPPENED, "It happened", PermissionOptionKind::AllowOnce),
+            option(AGAIN, "Run it again", PermissionOptionKind::AllowOnce),
+            option(DENY, "Go on without it", PermissionOptionKind::RejectOnce),
+        ],
+        QuestionReason::ClientTool => vec![deny],
         QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop => {
-            let title = call.rule.as_ref().map_or_else(|| call.name.clone(), |rule| format!("{} ({rule})", call.name));
             let always = |rule| option(ALWAYS, &format!("In this session: {rule}"), PermissionOptionKind::AllowAlways);
             let once = option(ALLOW, "Allow once", PermissionOptionKind::AllowOnce);
-            (title, [Some(once), call.always.as_ref().map(always), Some(deny)].into_iter().flatten().collect())
+            [Some(once), call.always.as_ref().map(always), Some(deny)].into_iter().flatten().collect()
         }
-    }
+    };
+    (why, options)
 }
 
 /// What was answered elsewhere meanwhile, or is over since the turn was stopped, is no failure.

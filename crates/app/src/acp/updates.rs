@@ -187,9 +187,7 @@ impl Updates {
 
     fn call(&self, id: CallId, name: &str, input: &Value) -> ToolCall {
         let definition = self.offered.iter().find(|tool| tool.name == name);
-        let title = definition.and_then(|tool| tool.title.clone()).unwrap_or_else(|| name.to_owned());
-        let subject = ["path", "command", "url", "query"].iter().find_map(|key| input.get(key)?.as_str());
-        let title = subject.map_or(title.clone(), |subject| format!("{title}: {}", shortened(subject)));
+        let title = title(definition.map(|tool| &**tool), name, input);
         let locations: Vec<ToolCallLocation> =
             changes::path(&self.folder, input).into_iter().map(ToolCallLocation::new).collect();
         let content = changes::told(&self.folder, name, input).map(ToolCallContent::Diff).into_iter().collect::<Vec<_>>();
@@ -234,6 +232,13 @@ fn kind(name: &str, definition: Option<&ToolDefinition>) -> ToolKind {
         _ if definition.is_some_and(|tool| tool.declared.read_only) => ToolKind::Read,
         _ => ToolKind::Other,
     }
+}
+
+/// What a call is called where it is shown: what its tool is called, and what it is about.
+pub(super) fn title(definition: Option<&ToolDefinition>, name: &str, input: &Value) -> String {
+    let title = definition.and_then(|tool| tool.title.clone()).unwrap_or_else(|| name.to_owned());
+    let subject = ["path", "command", "url", "query"].iter().find_map(|key| input.get(key)?.as_str());
+    subject.map_or(title.clone(), |subject| format!("{title}: {}", shortened(subject)))
 }
 
 fn shortened(text: &str) -> String {

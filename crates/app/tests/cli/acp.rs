@@ -115,8 +115,13 @@ async fn who_is_asked_about_a_write_sees_what_is_there_and_what_will_be() {
     .unwrap();
     let folder = place.path("").canonicalize().unwrap();
     let asked = asked.lock().unwrap();
+    let titles: Vec<_> = asked.iter().map(|call| call.fields.title.as_deref()).collect();
+    // As on the card of the call, which takes it over.
+    assert_eq!(titles, [Some("Write a file: a.txt"), Some("Write a file: new.txt")]);
     let shown = asked.iter().map(|call| match call.fields.content.as_deref() {
-        Some([ToolCallContent::Diff(diff)]) => (diff.path.clone(), diff.old_text.as_deref(), diff.new_text.as_str()),
+        Some([ToolCallContent::Content(_), ToolCallContent::Diff(diff)]) => {
+            (diff.path.clone(), diff.old_text.as_deref(), diff.new_text.as_str())
+        }
         other => panic!("{other:?}"),
     });
     let shown: Vec<_> = shown.collect();

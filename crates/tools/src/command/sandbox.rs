@@ -3,13 +3,14 @@
 //! A command is started through a helper, a small program that confines itself and then becomes the command; so nothing
 //! runs between a fork and an exec in this process. Where bubblewrap is there and works it stands around the helper: a view
 //! of the file system with the roots alone to write to, and processes and a network of its own. Elsewhere the helper uses
-//! Landlock for files and seccomp against the network. In both cases seccomp closes the calls of the kernel that no
+//! Landlock for files, with mounts over what is hidden in a root, and seccomp against the network. In both cases seccomp closes the calls of the kernel that no
 //! command of this kind needs, and limits are set.
 //!
 //! The helper is any program whose `main` hands its arguments to [`confine`] where it is called as one:
 //! `turnwright-sandbox` of this crate does nothing else.
 
 mod confine;
+mod cover;
 mod filter;
 mod plan;
 mod system;
@@ -61,11 +62,12 @@ pub struct SandboxConfig {
     pub network: Network,
     /// Folders and files to write to beside the roots.
     pub writable: Vec<PathBuf>,
-    /// Folders and files that are not to be read, wherever they are: those of this program, keys of its user. Landlock hides
-    /// what lies in a root only where the sandbox is required; nothing new can be made beside it then.
+    /// Folders and files that are not to be read, wherever they are: keys of this program's user. Where the system lets a command have
+    /// no mounts of its own, Landlock hides what lies in a root only where the sandbox is required: nothing new can be made beside it
+    /// then.
     pub hidden: Vec<PathBuf>,
-    /// The same, and hidden in a root by Landlock in every case, also where nothing new can be made beside it then. A root that
-    /// is one of these is empty.
+    /// The same of this program's own: hidden in every case, also where nothing new can be made beside it then. A root that is one of
+    /// these is empty.
     pub never: Vec<PathBuf>,
     /// Below which they have a folder of their own for temporary files; it is made, and removed at the end.
     pub temporary: PathBuf,
@@ -159,17 +161,16 @@ impl Launcher for SandboxLauncher {
         let temporary = self.temporary()?.to_path_buf();
         // What is not there cannot be opened, and need not be.
         let writable = launch.roots.iter().chain(&config.writable).chain([&temporary]);
-        let mut view = View {
+        let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect::<Vec<_>>();
+        let (hidden, never) = (there(&config.hidden), there(&config.never));
+        // A root in which nothing new can be made is of little use.
+        let spared = if config.mode == SandboxMode::Required { Vec::new() } else { hidden.clone() };
+        let view = View {
             writable: writable.filter_map(|path| std::fs::canonicalize(path).ok()).collect(),
-            hidden: config.hidden.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect(),
+            spared: spared.into_iter().filter(|path| there(&launch.roots).iter().any(|root| path.starts_with(root))).collect(),
+            hidden: [hidden, never].concat(),
             network: config.network,
         };
-        if enclosure == Enclosure::Landlock && config.mode != SandboxMode::Required {
-            // Landlock takes nothing away from a folder that it opens, and a root in which nothing new can be made is of no use.
-            let roots: Vec<PathBuf> = launch.roots.iter().filter_map(|root| std::fs::canonicalize(root).ok()).collect();
-            view.hidden.retain(|hidden| !roots.iter().any(|root| hidden.starts_with(root)));
-        }
-        view.hidden.extend(config.never.iter().filter_map(|path| std::fs::canonicalize(path).ok()));
         let plan = Plan::new(enclosure, &view, config.limits, &|folder| plan::names_in(folder));
         let mut command = match enclosure {
             Enclosure::Bubblewrap => {

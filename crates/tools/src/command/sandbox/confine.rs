@@ -1,7 +1,7 @@
 //! What the helper does: it confines itself, and becomes the command.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,8 +14,8 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::filter;
-use super::plan::{CommandLimits, DEVICES, Files, Plan};
+use super::plan::{CommandLimits, Cover, DEVICES, Files, Plan};
+use super::{cover, filter};
 
 /// The newest Landlock that is made use of; an older kernel gives what it has.
 const NEWEST: ABI = ABI::V6;
@@ -38,7 +38,7 @@ fn prepared(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command
     command.args(arguments);
     limit(plan.limits)?;
     if let Some(files) = &plan.files {
-        restrict(files)?;
+        restrict(covered(plan.cover.as_ref())?.unwrap_or(files))?;
         give_up_capabilities()?;
     }
     if plan.seccomp {
@@ -48,6 +48,19 @@ fn prepared(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command
         end_with(parent)?;
     }
     Ok(command)
+}
+
+/// What Landlock leaves open, where what is hidden in it could be covered.
+fn covered(cover: Option<&Cover>) -> io::Result<Option<&Files>> {
+    let Some(wanted) = cover else { return Ok(None) };
+    if cover::cover(wanted)? {
+        return Ok(Some(&wanted.files));
+    }
+    if let Some(note) = &wanted.otherwise {
+        // Whoever runs the command reads it.
+        writeln!(io::stderr(), "{note}")?;
+    }
+    Ok(None)
 }
 
 /// What root may do beyond its own files; as no new privileges can be had any more, programs that are run get none back.

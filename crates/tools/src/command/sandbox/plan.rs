@@ -37,6 +37,8 @@ pub(super) struct View {
     pub(super) writable: Vec<PathBuf>,
     /// What it must not see; all there and without links.
     pub(super) hidden: Vec<PathBuf>,
+    /// What of that it may see where only Landlock hides, since nothing new could be made beside it.
+    pub(super) spared: Vec<PathBuf>,
     pub(super) network: Network,
 }
 
@@ -45,6 +47,8 @@ pub(super) struct View {
 pub(super) struct Plan {
     /// Landlock: what may be read and run; `None` where it is not used.
     pub(super) files: Option<Files>,
+    /// What is better than that, where what is hidden lies in what may be written to, and the system lets it be covered.
+    pub(super) cover: Option<Cover>,
     /// Whether seccomp closes what no command needs.
     pub(super) seccomp: bool,
     /// Which sockets seccomp leaves.
@@ -52,6 +56,18 @@ pub(super) struct Plan {
     /// The process with which the command ends, where nothing around it sees to that.
     pub(super) ends_with: Option<u32>,
     pub(super) limits: CommandLimits,
+}
+
+/// What is covered by mounts before Landlock opens what it lies in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cover {
+    pub(super) hidden: Vec<PathBuf>,
+    /// What lies within that and is used all the same.
+    pub(super) kept: Vec<PathBuf>,
+    /// What Landlock leaves open then.
+    pub(super) files: Files,
+    /// What a person should know where nothing can be covered.
+    pub(super) otherwise: Option<String>,
 }
 
 /// What Landlock leaves open.
@@ -79,27 +95,41 @@ impl Plan {
         limits: CommandLimits,
         names_in: &dyn Fn(&Path) -> Vec<PathBuf>,
     ) -> Self {
-        let files = || {
-            // The variables, the memory and the files of others, and disks as devices: root owns all of them.
-            let others = KERNEL_MEMORY.iter().chain(["/dev"].iter()).map(PathBuf::from);
-            let hidden: Vec<PathBuf> = view.hidden.iter().cloned().chain(others).collect();
-            let names = |folder: &Path| {
-                let names = names_in(folder).into_iter();
-                names.filter(|name| folder != Path::new("/proc") || !is_process(name)).collect()
-            };
+        let names = |folder: &Path| {
+            let names = names_in(folder).into_iter();
+            names.filter(|name| folder != Path::new("/proc") || !is_process(name)).collect()
+        };
+        // The variables, the memory and the files of others, and disks as devices: root owns all of them.
+        let others = || KERNEL_MEMORY.iter().chain(["/dev"].iter()).map(PathBuf::from);
+        let files = |to_read: &[PathBuf], to_write: &[PathBuf]| {
+            let [to_read, to_write] =
+                [to_read, to_write].map(|hidden| hidden.iter().cloned().chain(others()).collect::<Vec<_>>());
             Files {
-                readable: without(Path::new("/"), &hidden, &names),
-                writable: view.writable.iter().flat_map(|path| without(path, &hidden, &names)).collect(),
+                readable: without(Path::new("/"), &to_read, &names),
+                writable: view.writable.iter().flat_map(|path| without(path, &to_write, &names)).collect(),
                 network: view.network == Network::On,
             }
         };
+        let is_landlock = enclosure == Enclosure::Landlock;
+        let seen = || -> Vec<PathBuf> { view.hidden.iter().filter(|path| !view.spared.contains(path)).cloned().collect() };
+        let cover =
+            is_landlock.then(|| view.within_roots()).filter(|(within, _)| !within.is_empty()).map(|(within, rest)| Cover {
+                kept: view.writable.iter().filter(|path| is_below(path, &within)).cloned().collect(),
+                // A root that is hidden itself opens nothing.
+                files: files(
+                    &view.hidden,
+                    &[rest, within.iter().filter(|path| view.writable.contains(path)).cloned().collect()].concat(),
+                ),
+                otherwise: view.closed_root(&seen()),
+                hidden: within,
+            });
         let sockets = match (enclosure, view.network) {
             (Enclosure::None, _) | (_, Network::On) => Sockets::All,
             (Enclosure::Bubblewrap | Enclosure::Landlock, Network::Off) => Sockets::None,
         };
-        let files = (enclosure == Enclosure::Landlock).then(files);
+        let files = is_landlock.then(|| files(&seen(), &seen()));
         let ends_with = (enclosure != Enclosure::Bubblewrap).then(std::process::id);
-        Self { files, seccomp: enclosure != Enclosure::None, sockets, ends_with, limits }
+        Self { files, cover, seccomp: enclosure != Enclosure::None, sockets, ends_with, limits }
     }
 
     pub(super) fn to_argument(&self) -> io::Result<OsString> {
@@ -139,7 +169,27 @@ const KERNEL_MEMORY: &[&str] = &["/proc/kcore", "/proc/kmsg", "/proc/vmcore", "/
 pub(super) const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
 
+/// Whether a path lies below one of these, and is none of them.
+fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
+    folders.iter().any(|folder| path != folder && path.starts_with(folder))
+}
+
 impl View {
+    /// What is hidden below what may be written to, and what is hidden elsewhere.
+    fn within_roots(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        self.hidden.iter().cloned().partition(|hidden| is_below(hidden, &self.writable))
+    }
+
+    /// That nothing new can be made in a root, where Landlock alone keeps what is hidden in it.
+    fn closed_root(&self, hidden: &[PathBuf]) -> Option<String> {
+        let root = self.writable.iter().find(|root| hidden.iter().any(|hidden| hidden != *root && hidden.starts_with(root)))?;
+        Some(format!(
+            "note: nothing new can be made in `{}` itself: this program's data is in it, and the system lets a command have no mounts of \
+             its own; install bubblewrap, or choose another data directory",
+            root.display()
+        ))
+    }
+
     /// The arguments of `bwrap`, up to what it starts: everything to be read, the writable to be written, the hidden gone,
     /// processes, network and the like of its own.
     pub(super) fn bubblewrap(&self, cwd: &Path, helper: &OsStr) -> Vec<OsString> {
@@ -218,7 +268,7 @@ mod tests {
     }
     #[test]
     fn by_landlock_no_other_process_no_memory_and_no_device_is_shown() {
-        let view = View { writable: vec!["/proc".into()], hidden: Vec::new(), network: Network::Off };
+        let view = View { writable: vec!["/proc".into()], hidden: Vec::new(), spared: Vec::new(), network: Network::Off };
         let names_in = |folder: &Path| match folder.to_str().unwrap() {
             "/" => ["/dev", "/proc", "/usr"].map(PathBuf::from).to_vec(),
             _ => names_in(folder),
@@ -232,7 +282,12 @@ mod tests {
     #[test]
     fn a_root_that_is_hidden_itself_is_not_given_back() {
         let (data, inner) = (PathBuf::from("/home/ann/data"), PathBuf::from("/home/ann/data/files"));
-        let view = View { writable: vec![data.clone(), inner.clone()], hidden: vec![data.clone()], network: Network::Off };
+        let view = View {
+            writable: vec![data.clone(), inner.clone()],
+            hidden: vec![data.clone()],
+            spared: Vec::new(),
+            network: Network::Off,
+        };
         let arguments = view.bubblewrap(&data, "/usr/bin/helper".as_ref());
         let bound = |path: &PathBuf| arguments.windows(3).any(|words| words[0] == "--bind" && words[2] == path.as_os_str());
         assert!(!bound(&data) && bound(&inner), "{arguments:?}");
@@ -241,8 +296,40 @@ mod tests {
     }
 
     #[test]
+    fn what_is_hidden_in_a_root_is_covered_and_what_is_used_of_it_stays() {
+        let [home, ssh, data, inner] =
+            ["/home/ann", "/home/ann/.ssh", "/home/ann/data", "/home/ann/data/tmp/1"].map(PathBuf::from);
+        let view = View {
+            writable: vec![home.clone(), inner.clone()],
+            hidden: vec![ssh.clone(), data.clone()],
+            spared: vec![ssh.clone()],
+            network: Network::Off,
+        };
+        let plan = Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in);
+        let cover = plan.cover.unwrap();
+        assert_eq!((cover.hidden, cover.kept), (vec![ssh.clone(), data], vec![inner.clone()]));
+        assert_eq!(cover.files.writable, [home, inner.clone()]);
+        assert!(!cover.files.readable.iter().any(|path| path.starts_with(&ssh)));
+        // Where nothing can be covered: the one is seen for the sake of the root, the other never.
+        assert_eq!(plan.files.unwrap().writable, [ssh, "/home/ann/work".into(), inner]);
+        assert!(cover.otherwise.unwrap().contains("`/home/ann`"));
+    }
+
+    #[test]
+    fn where_nothing_is_hidden_in_a_root_nothing_is_covered() {
+        let view = View {
+            writable: vec!["/home/ann/work".into()],
+            hidden: vec!["/home/ann/data".into()],
+            spared: Vec::new(),
+            network: Network::Off,
+        };
+        assert_eq!(Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in).cover, None);
+    }
+
+    #[test]
     fn where_everything_is_to_be_written_to_what_is_hidden_stays_so() {
-        let view = View { writable: vec!["/".into()], hidden: vec!["/home/ann/.ssh".into()], network: Network::Off };
+        let hidden = vec!["/home/ann/.ssh".into()];
+        let view = View { writable: vec!["/".into()], hidden, spared: Vec::new(), network: Network::Off };
         let arguments = view.bubblewrap(Path::new("/"), "/usr/bin/helper".as_ref());
         let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
         let all: Vec<usize> = words.windows(3).enumerate().filter(|(_, w)| w[1..] == ["/", "/"]).map(|(at, _)| at).collect();
