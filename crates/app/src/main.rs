@@ -11,6 +11,7 @@ mod flags;
 mod hiding;
 mod logging;
 mod opened;
+mod orphans;
 mod output;
 mod signals;
 mod table;

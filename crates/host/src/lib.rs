@@ -64,7 +64,7 @@ pub use look::{Finding, Level, ModelCheck, ModelFindings, ProviderModels, ToolCa
 /// What came of signing out at an MCP server.
 pub use turnwright_mcp::SignedOut;
 /// What an MCP server and we agreed on.
-pub use turnwright_mcp::{Agreed, Ground};
+pub use turnwright_mcp::{Agreed, Ground, without_last_lines};
 /// What MCP servers have besides tools.
 pub use turnwright_mcp::{
     AppPage, AppPermission, Completion, CompletionOf, Domains, McpServer, Prompt, PromptMessages, Resource, ResourceSource,

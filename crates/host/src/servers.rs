@@ -5,6 +5,7 @@
 
 mod by;
 mod import;
+mod moved;
 pub(crate) mod sealed;
 mod set;
 mod sign_ins;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use turnwright_core::{DriverId, UserId};
 use turnwright_engine::{Document, Engine, EngineError, SourceState, StoreError, ToolSource};
-use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice};
+use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice, without_last_lines};
 
 use by::By;
 pub use by::ServerRights;
@@ -116,10 +117,12 @@ impl McpServers {
     }
 
     /// The same as one user may use them: another's are not there. A member reaches servers by their address alone, with
-    /// nothing of this machine's in it, and changes their own.
+    /// nothing of this machine's in it, and changes their own. Who may not declare what tools are taken for keeps a server that has
+    /// such declarations where it is.
     #[must_use]
-    pub fn acting_for(&self, user: UserId, may: ServerRights) -> Self {
-        Self { engine: self.engine.acting_for(user.clone()), by: By::User { user, may }, ..self.clone() }
+    pub fn acting_for(&self, user: UserId, may: ServerRights, may_declare: bool) -> Self {
+        let by = By::User { user: user.clone(), may, may_declare };
+        Self { engine: self.engine.acting_for(user), by, ..self.clone() }
     }
 
     /// For whom it acts.
@@ -138,9 +141,20 @@ impl McpServers {
 
     /// The same as it was known the last time.
     pub(crate) fn known(&self) -> Vec<McpStatus> {
-        let aside = self.engine.tools_set_aside();
         let entries = self.set.entries();
-        entries.iter().filter(|entry| self.by.sees(entry)).map(|entry| status(entry, &aside)).collect()
+        entries.iter().filter(|entry| self.by.sees(entry)).map(|entry| self.told(entry)).collect()
+    }
+
+    /// What whoever asks is told of a server: what it wrote itself, those alone who may read its log.
+    fn told(&self, entry: &Entry) -> McpStatus {
+        let mut told = status(entry, &self.engine.tools_set_aside());
+        if self.by.may_change(entry).is_err() {
+            told.log.clear();
+            if let SourceState::Failing { reason } | SourceState::NeedsSignIn { reason } = &mut told.state {
+                *reason = without_last_lines(reason).to_owned();
+            }
+        }
+        told
     }
 
     /// One of them.
@@ -148,8 +162,7 @@ impl McpServers {
     /// # Errors
     /// [`McpChangeError::NotFound`], [`McpChangeError::Store`].
     pub async fn one(&self, name: &str) -> Result<McpStatus, McpChangeError> {
-        let entry = self.entry(name).await?;
-        Ok(status(&entry, &self.engine.tools_set_aside()))
+        Ok(self.told(&self.entry(name).await?))
     }
 
     /// Its last 200 log lines, oldest first: those of this process, else of another that runs it, else of the last that did.
@@ -239,8 +252,9 @@ impl McpServers {
                 after.config.retain(|key, _| key == way || !WAYS.contains(&key.as_str()) || change.contains_key(key));
             }
             self.by.may_add(&after.owner, change)?;
+            moved::may_move(&before.config, &after.config, self.by.may_declare())?;
             if after == *before {
-                return Ok(status(&entry, &self.engine.tools_set_aside()));
+                return Ok(self.told(&entry));
             }
             match self.store(name, &after, Some((before, &document))).await {
                 Err(McpChangeError::Store(StoreError::Altered { .. })) => {}
@@ -292,7 +306,7 @@ impl McpServers {
             SourceState::Starting | SourceState::Ready | SourceState::Stopped | SourceState::Disabled => server.start(),
         }
         server.outcome().await;
-        Ok(status(&entry, &self.engine.tools_set_aside()))
+        Ok(self.told(&entry))
     }
 
     /// Ends a server in this process; its tools are not offered until it is started again. Nothing of it runs when this
@@ -307,7 +321,7 @@ impl McpServers {
         if let Ok(server) = &entry.server {
             server.stop().await;
         }
-        Ok(status(&entry, &self.engine.tools_set_aside()))
+        Ok(self.told(&entry))
     }
 
     /// Ends a server and starts it again.
@@ -433,7 +447,7 @@ impl McpServers {
         let found = self.set.with_document(name).filter(|(entry, _)| self.by.sees(entry));
         let (entry, document) = found.ok_or_else(|| McpChangeError::NotFound(name.to_owned()))?;
         self.by.may_change(&entry)?;
-        if !is_seen(status(&entry, &self.engine.tools_set_aside())) {
+        if !is_seen(self.told(&entry)) {
             return Err(McpChangeError::Changed(name.to_owned()));
         }
         Ok((entry, document))

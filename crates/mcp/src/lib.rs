@@ -60,6 +60,6 @@ pub use features::{
 };
 pub use kept::{Definitions, FileDefinitions, NoDefinitions};
 pub use list::Quarantined;
-pub use log::{LogLine, LogOrigin};
+pub use log::{LogLine, LogOrigin, without_last_lines};
 pub use login::{FileTokens, KnownTokens, NoTokens, SealKey, SignedOut, TokenStore};
 pub use server::McpServer;

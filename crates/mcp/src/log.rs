@@ -130,13 +130,21 @@ impl ServerLog {
         if own.is_empty() {
             return text.to_owned();
         }
-        let mut all = format!("{text}; its last lines:");
+        let mut all = format!("{text}{LAST_LINES}");
         for line in own.into_iter().rev() {
             all.push('\n');
             all.push_str(&capped_to(line.to_owned(), MOST_OF_A_LINE));
         }
         all
     }
+}
+
+/// What stands between why a server failed and its last lines.
+const LAST_LINES: &str = "; its last lines:";
+
+/// Why a server failed, without what it wrote itself, which may be about anybody's calls.
+pub fn without_last_lines(reason: &str) -> &str {
+    reason.split_once(LAST_LINES).map_or(reason, |(reason, _)| reason)
 }
 
 impl fmt::Debug for ServerLog {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::body::Body;
+use futures_util::StreamExt;
 use http::StatusCode;
 use tokio::sync::watch;
 use turnwright_engine::accounts::{Accounts, Credential};
@@ -19,7 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// The place of one stream. Dropping it makes room for another.
 pub(crate) struct OpenStream {
-    _slot: Slot,
+    /// `None` for an answer that comes as events.
+    _slot: Option<Slot>,
     /// Ready once the caller may not come in any more; `None` where nobody has to sign in.
     until_revoked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -48,6 +51,14 @@ impl OpenStream {
                 ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_user_streams", what).worth_repeating_in(5)
             }
         })?;
+        Ok(Self { _slot: Some(slot), ..Self::of_answer(state)? })
+    }
+
+    /// The same for an answer that comes as events up to its end, which takes no place.
+    ///
+    /// # Errors
+    /// 500, where nobody can sign in here.
+    pub(crate) fn of_answer(state: &ServerState) -> Result<Self, ApiError> {
         let until_revoked = match state.caller().how() {
             How::Nobody | How::Local => None,
             How::Token(shown) | How::Session(shown) => {
@@ -56,7 +67,13 @@ impl OpenStream {
                 Some(Box::pin(looking) as Pin<Box<dyn Future<Output = ()> + Send>>)
             }
         };
-        Ok(Self { _slot: slot, until_revoked })
+        Ok(Self { _slot: None, until_revoked })
+    }
+
+    /// `events` as long as the caller may come in.
+    pub(crate) fn around(mut self, events: Body) -> Body {
+        let until = std::future::poll_fn(move |context| self.poll_revoked(context));
+        Body::from_stream(events.into_data_stream().take_until(until))
     }
 
     /// Ready once nothing more may be told.

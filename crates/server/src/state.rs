@@ -281,7 +281,9 @@ impl ServerState {
     /// The MCP servers as the caller may use them.
     pub(crate) fn servers(&self) -> Result<McpServers, ApiError> {
         let may = if self.caller.may(Scope::Admin) { ServerRights::Everyones } else { ServerRights::Own };
-        let servers = self.shared.servers.as_ref().map(|servers| servers.acting_for(self.caller.user().clone(), may));
+        let may_declare = self.caller.may(Scope::Approve);
+        let user = self.caller.user();
+        let servers = self.shared.servers.as_ref().map(|servers| servers.acting_for(user.clone(), may, may_declare));
         servers.ok_or_else(|| ApiError::not_found("MCP server here: this host has no configuration"))
     }
 

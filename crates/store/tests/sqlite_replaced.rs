@@ -72,24 +72,20 @@ async fn the_log_of_another_database_is_refused_and_put_into_nothing() {
     for at in 1..=20 {
         say(&store, "a", at).await.unwrap();
     }
-    for name in ["killed.db", "restored.db", "missing.db"] {
+    for name in ["killed.db", "restored.db"] {
         killed(&path("ours.db"), &path(name));
     }
-    // Written over, or made anew under the name.
+    // Written over.
     std::fs::copy(path("backup.db"), path("restored.db")).unwrap();
-    std::fs::remove_file(path("missing.db")).unwrap();
     let restored = std::fs::read(path("restored.db")).unwrap();
 
-    for name in ["restored.db", "missing.db"] {
-        for _ in 0..2 {
-            let said = opened(&path(name)).unwrap_err().to_string();
-            for named in [format!("{name}-wal` is the log of another database"), format!("{name}-shm` to use")] {
-                assert!(said.contains(&named), "{said}");
-            }
+    for _ in 0..2 {
+        let said = opened(&path("restored.db")).unwrap_err().to_string();
+        for named in ["restored.db-wal` is the log of another database", "restored.db-shm` to use"] {
+            assert!(said.contains(named), "{said}");
         }
     }
     assert_eq!(std::fs::read(path("restored.db")).unwrap(), restored);
-    assert!(!path("missing.db").exists());
 
     // As it is said.
     std::fs::remove_file(path("restored.db-wal")).unwrap();
@@ -102,6 +98,48 @@ async fn the_log_of_another_database_is_refused_and_put_into_nothing() {
     assert_eq!(count(&there, "a").await, Some(20));
     there.close().await;
     store.close().await;
+}
+
+#[tokio::test]
+async fn a_log_whose_database_is_gone_or_empty_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    made(&path("older.db"), "a").await;
+    // One whose file has a mark, and one of which all but the first page is in the log.
+    for name in ["older.db", "new.db"] {
+        let store = opened(&path(name)).unwrap();
+        if name == "new.db" {
+            store.create(record("a")).await.unwrap();
+        }
+        for at in 1..=20 {
+            say(&store, "a", at).await.unwrap();
+        }
+        for (has_locks, is_empty) in [(true, true), (true, false), (false, true), (false, false)] {
+            let lost = path(&format!("lost-{has_locks}-{is_empty}-{name}"));
+            killed(&path(name), &lost);
+            let (file, log) = (std::fs::read(&lost).unwrap(), with(&lost, "-wal"));
+            let said_last = std::fs::read(&log).unwrap();
+            if is_empty {
+                std::fs::write(&lost, "").unwrap()
+            } else {
+                std::fs::remove_file(&lost).unwrap()
+            }
+            if !has_locks {
+                std::fs::remove_dir_all(with(&lost, ".locks")).unwrap();
+            }
+            for _ in 0..2 {
+                let said = opened(&lost).unwrap_err().to_string();
+                assert!(said.contains("is not there or is empty, and its log"), "{said}");
+            }
+            assert_eq!(std::fs::read(&log).unwrap(), said_last);
+            // As it is said.
+            std::fs::write(&lost, file).unwrap();
+            let there = opened(&lost).unwrap();
+            assert_eq!(count(&there, "a").await, Some(20));
+            there.close().await;
+        }
+        store.close().await;
+    }
 }
 
 #[tokio::test]
@@ -183,7 +221,12 @@ async fn nothing_is_stored_in_a_file_that_was_written_over_and_nothing_is_put_in
 
         assert_eq!(std::fs::read(&file).unwrap(), after, "{way}");
         let said = opened(&file).unwrap_err().to_string();
-        assert!(said.contains("ours.db-wal` is the log of another database"), "{way}: {said}");
+        let is_told = if way == "emptied" {
+            said.contains("ours.db` is not there or is empty, and its log")
+        } else {
+            said.contains("ours.db-wal` is the log of another database")
+        };
+        assert!(is_told, "{way}: {said}");
         for end in ["", "-wal", "-shm"] {
             drop(std::fs::remove_file(with(&file, end)));
         }

@@ -161,7 +161,7 @@ fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
         return exit;
     }
     // Its last lines are among those of the log, below.
-    let reason = reason.map(|reason| reason.split_once("; its last lines:").map_or(reason, |(reason, _)| reason));
+    let reason = reason.map(turnwright_host::without_last_lines);
     let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let state = match &status.state {
         SourceState::NeedsSignIn { .. } => "not signed in",

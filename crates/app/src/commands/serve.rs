@@ -22,6 +22,7 @@ use crate::exit::{Exit, Failure};
 use crate::flags::flags_elsewhere;
 use crate::logging::announce;
 use crate::opened::{self, SERVER};
+use crate::orphans::Orphans;
 use crate::output::say;
 use crate::signals::{SERVICE_VARIABLE, Signals, is_service};
 
@@ -34,6 +35,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
         return Err(Failure::usage("a server acts for whoever signs in; --user is for the commands on the database itself"));
     }
     let opened = opened::open(&overrides, SERVER)?;
+    let orphans = Orphans::adopt();
     let tls = read_tls(&opened.loaded)?;
     warn_of_days(tls.as_ref());
     let unheard = |error: std::io::Error| Failure::failed(format!("signals cannot be heard: {error}"));
@@ -65,7 +67,11 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     } else {
         host.mcp_endpoint(McpServing { command_flags: command_flags.clone(), ..McpServing::default() }, body_limit_bytes)
     };
-    let result = serve_on(&host, (listener, auth, tls), (endpoint, metrics, command_flags), (&mut signals, hangups)).await;
+    let serving = serve_on(&host, (listener, auth, tls), (endpoint, metrics, command_flags), (&mut signals, hangups));
+    let result = tokio::select! {
+        result = serving => result,
+        never = orphans.take_leave() => match never {},
+    };
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN, host.shutdown()) => drained.is_ok(),
         _ = signals.next() => false,

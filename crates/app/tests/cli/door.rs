@@ -5,7 +5,7 @@ use turnwright_testkit::Port;
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
 use crate::serve::Server;
-use crate::support::Place;
+use crate::support::{Place, wait_for};
 
 /// A model that runs what it is told to run, and writes a file where it is told to write.
 fn obedient() -> ModelServer {
@@ -221,6 +221,31 @@ fn a_tool_that_calls_the_server_over_http_does_not_decide() {
     assert!(format!("{}{}", ran.stdout, ran.stderr).contains("people_only"), "{ran:?}");
     server.ask("GET /api/v1/conversations/kept", &Value::Null);
     server.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_leaves_its_ancestors_and_its_mark_does_not_decide_and_ends_with_the_server() {
+    let model = obedient();
+    let place = place(&model, "sandbox = \"off\"");
+    let server = Server::start(&place);
+    let parked = chat(&server, "c", "write");
+    let call = parked["turn"]["waiting"][0]["id"].as_str().unwrap().to_owned();
+    place.write("allow.json", json!({"decision": "allow"}).to_string());
+    let url = format!("{}/api/v1/conversations/c/calls/{call}/decision", server.root());
+    let curl = format!("curl -s -H 'content-type: application/json' --data @allow.json {url}");
+    let clean = "env -i PATH=/usr/bin:/bin setsid -f";
+    let waits = "until [ -s said ]; do sleep 0.01; done; cat said";
+    let told = printed(&server, "attack", &format!("{clean} sh -c \"sleep 0.2; {curl} >told; mv told said\"; {waits}"));
+    assert!(told["stdout"].as_str().unwrap().contains("people_only"), "{told}");
+    assert!(!place.path("b.txt").exists());
+    let told =
+        printed(&server, "stays", &format!("rm said; {clean} sh -c 'echo $$ >told; mv told said; exec sleep 1000'; {waits}"));
+    let pid = told["stdout"].as_str().unwrap().trim().to_owned();
+    let is_there = || std::path::Path::new(&format!("/proc/{pid}/fd")).exists();
+    assert!(!pid.is_empty() && is_there(), "{told}");
+    server.stop();
+    wait_for("its end", || (!is_there()).then_some(()));
 }
 
 #[cfg(target_os = "linux")]

@@ -138,7 +138,7 @@ pub(crate) fn request(address: &str, head: &str, body: &str) -> String {
 }
 
 /// The same with more headers, each with the end of its line.
-fn request_with(address: &str, head: &str, headers: &str, body: &str) -> String {
+pub(crate) fn request_with(address: &str, head: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
     let rest = format!("Host: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close");

@@ -1,9 +1,12 @@
 //! Users on the command line, and the server that asks who is there.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use serde_json::Value;
 
-use crate::serve::Server;
-use crate::support::Place;
+use crate::serve::{Server, request_with};
+use crate::support::{LIMIT, Place, wait_for};
 
 /// The lines that it prints, after all went well.
 fn printed(place: &Place, words: &[&str]) -> String {
@@ -139,7 +142,7 @@ fn the_first_admin_is_let_in_by_the_link_that_the_start_prints() {
     let place = Place::with("[server]\nauth = \"tokens\"\n");
     let server = Server::start(&place);
     assert!(server.request("GET /api/v1/conversations", "").starts_with("HTTP/1.1 401 "));
-    let link = crate::support::wait_for("the link", || {
+    let link = wait_for("the link", || {
         let said = server.said();
         let link = said.lines().find_map(|line| line.strip_prefix("http://"))?.to_owned();
         said.ends_with('\n').then_some(link)
@@ -154,5 +157,90 @@ fn the_first_admin_is_let_in_by_the_link_that_the_start_prints() {
     printed(&place, &["users", "token", "local"]);
     let server = Server::start(&place);
     assert!(!server.said().contains("code="), "{}", server.said());
+    server.stop();
+}
+
+#[test]
+fn what_an_mcp_client_listens_to_ends_when_its_token_is_revoked() {
+    let place = Place::with("[server]\nauth = \"tokens\"\n[server.limits]\nstreams_per_user = 1\n");
+    printed(&place, &["users", "add", "anna"]);
+    let token = printed(&place, &["users", "token", "anna"]);
+    let id = place.json(&["users", "tokens", "anna", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let server = Server::start(&place);
+    let accept = "Accept: application/json, text/event-stream\r\n";
+    let headers = format!("Authorization: Bearer {token}\r\n{accept}");
+    let hello = r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+        {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}"#;
+    let opened = request_with(server.address(), "POST /mcp", &headers, hello);
+    let session = opened.lines().find(|line| line.starts_with("mcp-session-id: ")).unwrap_or_else(|| panic!("{opened}"));
+
+    let mut listening = TcpStream::connect(server.address()).unwrap();
+    listening.set_read_timeout(Some(LIMIT)).unwrap();
+    let head = format!("GET /mcp HTTP/1.0\r\nHost: {}\r\n{headers}{session}\r\n\r\n", server.address());
+    listening.write_all(head.as_bytes()).unwrap();
+    let mut first = [0; 12];
+    listening.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.0 200");
+    // It is one of the streams that a user may have.
+    let second = request_with(server.address(), "GET /api/v1/conversations/none/events", &headers, "");
+    assert!(second.contains("too_many_user_streams"), "{second}");
+
+    let revoked = request_with(server.address(), &format!("DELETE /api/v1/tokens/{id}"), &headers, "");
+    assert!(revoked.starts_with("HTTP/1.1 204 "), "{revoked}");
+    listening.read_to_string(&mut String::new()).unwrap();
+    server.stop();
+}
+
+#[test]
+fn what_was_given_for_one_mcp_server_does_not_go_along_to_another() {
+    let place = Place::with("[server]\nauth = \"tokens\"\n");
+    printed(&place, &["users", "add", "anna"]);
+    let whole = printed(&place, &["users", "token", "anna"]);
+    let weak = printed(&place, &["users", "token", "anna", "--scope", "read,chat"]);
+    let server = Server::start(&place);
+    let change = |token: &str, method: &str, body: &str| {
+        let path = if method == "POST" { "POST /api/v1/mcp/servers" } else { "PATCH /api/v1/mcp/servers/hers" };
+        let headers = format!("Authorization: Bearer {token}\r\n");
+        let answer = request_with(server.address(), path, &headers, body);
+        let status = answer.split(' ').nth(1).unwrap().to_owned();
+        (status, answer)
+    };
+    let added = r#"{"name": "hers", "url": "http://127.0.0.1:9/mcp", "headers": {"X-Key": "for-nine-alone"},
+        "tools": {"look": {"read_only": true}}}"#;
+    assert_eq!(change(&whole, "POST", added).0, "201");
+    for token in [&whole, &weak] {
+        let (status, told) = change(token, "PATCH", r#"{"url": "http://127.0.0.1:10/mcp"}"#);
+        assert!(status == "422" && told.contains("`headers.X-Key` was typed in for"), "{told}");
+        let masked = r#"{"url": "http://127.0.0.1:10/mcp", "headers": {"X-Key": "***"}}"#;
+        assert_eq!(change(token, "PATCH", masked).0, "422");
+    }
+    let again = r#"{"url": "http://127.0.0.1:10/mcp", "headers": {"X-Key": "for-ten"}}"#;
+    let (status, told) = change(&weak, "PATCH", again);
+    assert!(status == "403" && told.contains("`tools` was said of the server"), "{told}");
+    assert_eq!(change(&whole, "PATCH", again).0, "200");
+    assert_eq!(change(&weak, "PATCH", r#"{"url": "http://127.0.0.1:10/v2"}"#).0, "200");
+    server.stop();
+}
+
+#[test]
+fn what_a_server_for_all_wrote_about_the_call_of_one_is_not_told_to_another() {
+    let place = Place::with("[server]\nauth = \"tokens\"\n");
+    place.write("ends.py", "import sys\nsys.exit('about annas salary')\n");
+    let config = "[server]\nauth = \"tokens\"\n[mcp.servers.all]\ncommand = \"python3\"\nargs = [\"ends.py\"]\n";
+    place.write("turnwright.toml", format!("model = \"practice/practice\"\n{config}"));
+    for (name, role) in [("root", "admin"), ("bob", "member")] {
+        printed(&place, &["users", "add", name, "--role", role]);
+    }
+    let [root, bob] = [("root", "read,admin"), ("bob", "read,chat,approve")]
+        .map(|(name, scopes)| printed(&place, &["users", "token", name, "--scope", scopes]));
+    let server = Server::start(&place);
+    wait_for("the end", || {
+        let told = server.look("/api/v1/mcp/servers/all", &root);
+        (told.contains("it ended during its start") && told.contains("about annas salary")).then_some(())
+    });
+    for path in ["/api/v1/mcp/servers/all", "/api/v1/mcp/servers"] {
+        let told = server.look(path, &bob);
+        assert!(told.contains("it ended during its start") && !told.contains("salary"), "{told}");
+    }
     server.stop();
 }

@@ -23,7 +23,7 @@ pub(super) enum By {
     /// Whoever has the process in their hands.
     Everybody,
     /// A user.
-    User { user: UserId, may: ServerRights },
+    User { user: UserId, may: ServerRights, may_declare: bool },
 }
 
 impl By {
@@ -44,6 +44,11 @@ impl By {
         }
     }
 
+    /// Whether they may say what a server's tools are taken for.
+    pub(super) fn may_declare(&self) -> bool {
+        matches!(self, Self::Everybody | Self::User { may_declare: true, .. })
+    }
+
     /// Whether they may do something to a server that is there for them.
     pub(super) fn may_change(&self, entry: &Entry) -> Result<(), McpChangeError> {
         let Self::User { may: ServerRights::Own, .. } = self else { return Ok(()) };
@@ -56,7 +61,7 @@ impl By {
 
     /// Whether they may have a server of these keys.
     pub(super) fn may_add(&self, owner: &Owner, config: &Map<String, Value>) -> Result<(), McpChangeError> {
-        let Self::User { user, may } = self else { return Ok(()) };
+        let Self::User { user, may, .. } = self else { return Ok(()) };
         let refuse = |why: &str| Err(McpChangeError::NotAllowed(why.to_owned()));
         match (may, owner) {
             (_, Owner::User(owner)) if owner != user => return refuse("a server is added for oneself, or for everyone"),

@@ -134,6 +134,18 @@ pub(super) async fn opened(config: &Map<String, Value>, tokens: &dyn TokenStore)
     Ok(opened)
 }
 
+/// The places of the secrets of `before` that `after` has too, such as `headers.X-Key`.
+pub(super) fn kept(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
+    let known = names(before);
+    let is_known = |value: &Value| value.as_str().and_then(reference).is_some_and(|name| known.contains(&name));
+    let tables = TABLES.iter().filter_map(|(table, _)| Some((table, after.get(*table)?.as_object()?)));
+    tables
+        .flat_map(|(table, values)| {
+            values.iter().filter(|(_, value)| is_known(value)).map(move |(key, _)| format!("{table}.{key}"))
+        })
+        .collect()
+}
+
 /// Forgets the secrets of `before` that `after` does not have.
 pub(super) async fn forget(before: &Map<String, Value>, after: &Map<String, Value>, tokens: &dyn TokenStore) {
     let kept = names(after);

@@ -8,11 +8,13 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use futures_util::TryStreamExt;
+use http::{Method, header};
 use turnwright_api::Problem;
 
 use self::forms::{McpHeaders, McpLastEvent, McpMessage, McpMethodHeaders, McpRefusal};
 use crate::error::ApiError;
 use crate::extract::State;
+use crate::open_stream::OpenStream;
 use crate::openapi::Refused;
 use crate::pace::{TooSlow, Unread, paced};
 
@@ -58,6 +60,7 @@ pub(super) async fn send(state: State, request: Request) -> Result<Response, Api
         (status = 404, description = "The session is over, or nothing is served here.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
         (status = 405, description = "Not in this revision of the protocol.", body = McpRefusal, content_type = "application/json"),
         (status = 406, description = "`Accept` does not name `text/event-stream`.", body = McpRefusal, content_type = "application/json"),
+        (status = 429, description = "As many of your streams are open as may. Worth repeating.", body = Problem, content_type = "application/problem+json"),
         (status = 500, description = "What is stored is damaged, or the session failed.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
         (status = 503, description = "As many sessions are open as may, the store does not answer, or the server is shutting down. Worth repeating.", content((McpRefusal = "application/json"), (Problem = "application/problem+json")))
     )
@@ -100,10 +103,15 @@ async fn answer(State(state): State, request: Request) -> Result<Response, ApiEr
             }
         }))
     });
-    let answer = endpoint.http().answer(request).await;
-    match slow.get() {
+    // Clients open one of their own accord for each session; what they ask is answered by as many as there are questions.
+    let is_lasting = request.method() == Method::GET;
+    let stream = if is_lasting { OpenStream::of(&state)? } else { OpenStream::of_answer(&state)? };
+    let answer = endpoint.http().answer(request).await.map(Body::new);
+    if let Some(slow) = slow.get() {
         // What the protocol says of a body that broke off does not hold for one that does not come.
-        Some(slow) => Err(ApiError::from(*slow)),
-        None => Ok(answer.map(Body::new)),
+        return Err(ApiError::from(*slow));
     }
+    let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let are_events = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+    Ok(if are_events { answer.map(|body| stream.around(body)) } else { answer })
 }

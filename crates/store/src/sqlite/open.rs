@@ -9,8 +9,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use turnwright_engine::StoreError;
 
-use super::failure;
 use super::options::{Location, Making, SqliteOptions, with_suffix};
+use super::{failure, origin};
 
 /// Where everything of one database lies, as absolute paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,9 @@ impl Places {
     /// that SQLite holds on it.
     pub(super) fn prepare(options: &SqliteOptions) -> Result<Self, StoreError> {
         if options.making == Making::Refused {
-            must_be_there(&absolute(&options.location.file())?)?;
+            let file = absolute(&options.location.file())?;
+            origin::is_not_lost(&file)?;
+            must_be_there(&file)?;
         } else if let Location::Directory(path) = &options.location {
             create_folder(&absolute(path)?)?;
         }

@@ -118,18 +118,36 @@ pub(super) fn has_log(file: &Path) -> bool {
     std::fs::metadata(log_and_index(file).0).is_ok_and(|found| found.len() > 0)
 }
 
-/// Refuses a file beside which lies the log of another.
+/// Refuses to begin anew where only the log of a database is left. SQLite would throw it away, and may have put nothing of it back: a
+/// file has its first page before there is a log.
+pub(super) fn is_not_lost(file: &Path) -> Result<(), StoreError> {
+    let is_empty = match std::fs::metadata(file) {
+        Ok(found) => found.is_file() && found.len() == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if !is_empty || !has_log(file) {
+        return Ok(());
+    }
+    let (log, index) = log_and_index(file);
+    let (file, log, index) = (file.display(), log.display(), index.display());
+    let reason = format!(
+        "`{file}` is not there or is empty, and its log `{log}` is: what was stored last is in that alone. Put the file back that \
+         belongs to it; to use a backup in its place, or to begin anew, move `{log}` and `{index}` away"
+    );
+    Err(StoreError::Unusable { reason })
+}
+
+/// Refuses a file beside which lies the log of another, or of which nothing else is left.
 pub(super) fn check(places: &Places) -> Result<(), StoreError> {
     let file = &places.database;
     // Before the file: who is new here says so once it is.
     let others = drivers::marks(&places.locks);
-    if others.is_empty() {
-        return Ok(());
-    }
     let origin = Origin::of(file);
+    let mut strange: Vec<_> = others.iter().filter(|(mark, _)| !mark.may_be(&origin)).collect();
+    strange.sort_by_key(|(_, is_alive)| !is_alive);
     let (log, index) = log_and_index(file);
     let (file, log, index) = (file.display(), log.display(), index.display());
-    for (mark, is_alive) in others.iter().filter(|(mark, _)| !mark.may_be(&origin)) {
+    for (mark, is_alive) in strange {
         tracing::debug!(mark = mark.mark, ?origin, "another database was open here");
         if *is_alive {
             let reason = format!(
@@ -138,6 +156,7 @@ pub(super) fn check(places: &Places) -> Result<(), StoreError> {
             );
             return Err(StoreError::Unusable { reason });
         }
+        is_not_lost(&places.database)?;
         if has_log(&places.database) {
             let locks = places.locks.display();
             let reason = format!(
@@ -148,5 +167,5 @@ pub(super) fn check(places: &Places) -> Result<(), StoreError> {
             return Err(StoreError::Unusable { reason });
         }
     }
-    Ok(())
+    is_not_lost(&places.database)
 }
