@@ -39,6 +39,7 @@ mod message;
 mod mock_api;
 mod moving;
 mod network;
+mod nginx;
 mod nodes;
 mod notify;
 mod openai;
