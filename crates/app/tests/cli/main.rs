@@ -43,6 +43,7 @@ mod nginx;
 mod nodes;
 mod notify;
 mod openai;
+mod owner;
 mod pipes;
 mod prefix;
 mod proxied;
