@@ -82,13 +82,13 @@ impl Reader {
         };
         let sign_in = match auth {
             Auth::Local => {
-                "auth       = \"tokens\"   # other machines reach it, so that people sign in: a start prints the first link\n"
+                "# Other machines reach it, so that people sign in: a start prints the first link.\nauth       = \"tokens\"\n"
             }
             Auth::Required => "",
         };
         let address = self.address.as_deref().unwrap_or("https://NAME");
         let line =
-            escaped(&format!("public_url = \"{address}{}\"   # as the browser has it, with http:// or https://", site.path));
+            escaped(&format!("# As the browser has it, with http:// or https://.\npublic_url = \"{address}{}\"", site.path));
         format!(
             "{there}<p>To be reached as it was now, it needs these lines in its <code>turnwright.toml</code>, and a new start:</p>\
              <pre>[server]\n{sign_in}{line}</pre>"
