@@ -1,6 +1,6 @@
 // Puts the page together in web/made/page: our own files and the few modules of the libraries that they import, each made small by
-// itself, and compressed as gzip and as brotli. No bundler: a module stays a module, with its imports. Run by `cargo xtask page`
-// after `npm ci`.
+// itself, and compressed as gzip and as brotli. No bundler: a module stays a module, with its imports; the styles are one file, and so
+// are the grammars of the highlighter. Run by `cargo xtask page` after `npm ci`.
 
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -18,6 +18,9 @@ const MOST_BYTES = 160 * 1024;
 const highlight = "@highlightjs/cdn-assets/es";
 const languages = ["bash", "diff", "ini", "javascript", "json", "python", "rust"];
 
+/** They are loaded together: one file is smaller than its parts are. */
+const styles = ["base", "chat", "cards", "screens"];
+
 /** Where a library's module lies, by where the page has it. */
 const vendor = {
   "preact.js": "preact/dist/preact.mjs",
@@ -28,7 +31,6 @@ const vendor = {
   "marked.js": "marked/lib/marked.esm.js",
   "remend.js": "remend/dist/index.js",
   "highlight.js": `${highlight}/core.min.js`,
-  ...Object.fromEntries(languages.map((name) => [`languages/${name}.js`, `${highlight}/languages/${name}.min.js`])),
 };
 
 /** Libraries whose small form is a script: it is made a module. */
@@ -39,7 +41,7 @@ const scripts = {
 
 rmSync(making, { recursive: true, force: true });
 cpSync(join(here, "page"), making, { recursive: true });
-mkdirSync(join(making, "vendor/languages"), { recursive: true });
+mkdirSync(join(making, "vendor"), { recursive: true });
 for (const [name, from] of Object.entries(vendor)) {
   const text = readFileSync(join(here, "node_modules", from), "utf8");
   // Maps of the sources are not served.
@@ -49,6 +51,15 @@ for (const [name, { from, before, after }] of Object.entries(scripts)) {
   const text = readFileSync(join(here, "node_modules", from), "utf8");
   writeFileSync(join(making, "vendor", name), `${before}\n${text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n")}\n${after}\n`);
 }
+const grammars = languages.map((name) => {
+  const text = readFileSync(join(here, "node_modules", highlight, "languages", `${name}.min.js`), "utf8");
+  if (!/\bexport default hljsGrammar;\s*$/.test(text)) throw new Error(`the grammar of ${name} has another form`);
+  return `${name}: (() => {\n${text.replace(/\bexport default hljsGrammar;\s*$/, "return hljsGrammar;")}\n})(),\n`;
+});
+writeFileSync(join(making, "vendor/languages.js"), `/*! Grammars of Highlight.js, BSD-3-Clause */\nexport const languages = {\n${grammars.join("")}};\n`);
+const style = styles.map((name) => readFileSync(join(here, "page/style", `${name}.css`), "utf8")).join("");
+rmSync(join(making, "style"), { recursive: true });
+writeFileSync(join(making, "style.css"), style);
 /** Takes out of the templates of a module of ours what stands before their lines: it shows nowhere. */
 const withoutIndents = (text) => text.replace(/^[ \t]+/gm, "").replace(/\n{2,}/g, "\n");
 /** Takes out of the templates of a module of ours that was made small the line ends beside tags and values: they show nowhere either. */
@@ -89,15 +100,10 @@ for (const file of readdirSync(making, { recursive: true, withFileTypes: true })
 const { imports } = JSON.parse(readFileSync(join(here, "page/index.html"), "utf8").match(/<script type="importmap">(.*?)<\/script>/s)[1]);
 // A library comes before those that it imports from.
 for (const library of new Set(["@preact/signals", "preact/hooks", ...Object.keys(imports)])) {
-  if (library.endsWith("/")) continue;
   const path = join(making, imports[library].replace("./page/", ""));
   const text = await small(trimmed(readFileSync(path, "utf8"), library));
   want(text);
   writeFileSync(path, text);
-}
-for (const name of languages) {
-  const path = join(making, "vendor/languages", `${name}.js`);
-  writeFileSync(path, await small(readFileSync(path, "utf8")));
 }
 
 /** The smallest gzip that zlib makes of a text: which of its ways suits best differs from text to text. */

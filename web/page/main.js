@@ -2,7 +2,7 @@
 
 import { effect } from "@preact/signals";
 import { render } from "preact";
-import { arrive, inbox, loadCaller, loadConversations, loadInbox, loadModels, open } from "./lib/app.js";
+import { arrive, inbox, knock, loadCaller, loadConversations, loadInbox, loadModels, open } from "./lib/app.js";
 import "./lib/appearance.js";
 import { html } from "./lib/html.js";
 import { visible } from "./lib/visible.js";
@@ -13,6 +13,7 @@ const LOOK_EVERY_MS = 5_000;
 
 window.addEventListener("hashchange", arrive);
 arrive();
+void knock();
 void loadConversations();
 void loadInbox();
 void loadModels();

@@ -1,6 +1,8 @@
 // What goes wrong is said in a sentence, has a way on, and loses nothing that was typed.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, request } from "node:http";
 import { after, before, test } from "node:test";
 import { closeBrowser, looking, say, startPlace } from "./place.mjs";
 
@@ -130,6 +132,31 @@ test("a field of a kind that is not known is written as JSON", async () => {
     assert.deepEqual(page.wrong, []);
   } finally {
     await practice.stop();
+  }
+});
+
+test("behind a proxy that does not hand on the name the page says so, with the lines that mend it, and is not blank", async () => {
+  // As nginx' plain `proxy_pass` does it.
+  const proxy = createServer((asked, answer) => {
+    const headers = { ...asked.headers, host: `127.0.0.1:${place.port}` };
+    asked.pipe(request({ port: place.port, host: "127.0.0.1", method: asked.method, path: asked.url, headers }, (told) => {
+      answer.writeHead(told.statusCode, told.headers);
+      told.pipe(answer);
+    }));
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const base = `http://me.tw.test:${proxy.address().port}`;
+  try {
+    const page = await look({ ...place, base });
+    const told = page.getByRole("alert");
+    await told.waitFor();
+    assert.deepEqual(await told.locator("code").allInnerTexts(),
+      [base, `127.0.0.1:${place.port}`, "server.allowed_origins", 'auth = "tokens"', `public_url = "${base}"`, "[server]"]);
+    assert.equal(await page.getByRole("textbox", { name: "Message" }).count(), 0);
+  } finally {
+    proxy.close();
+    proxy.closeAllConnections();
   }
 });
 

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use nix::unistd::{Uid, User};
 use turnwright_core::{IdError, TurnStatus};
 use turnwright_engine::EngineError;
 use turnwright_host::{HostError, Problems};
@@ -84,8 +85,16 @@ impl From<Problems> for Failure {
 
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
-        Self::usage(error.to_string())
+        let failure = Self::usage(error.to_string());
+        if let HostError::Owner { uid, .. } = error { failure.hint(as_owner(uid)) } else { failure }
     }
+}
+
+/// How a command is run as the user to whom the data belongs.
+fn as_owner(uid: u32) -> String {
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    let program = user.map_or_else(|| format!("setpriv --reuid={uid} --clear-groups"), |user| format!("sudo -u {}", user.name));
+    format!("`{program} turnwright …`, or beside the unit of systemd as docs/operations.md says under \"Installing\"")
 }
 
 impl From<IdError> for Failure {

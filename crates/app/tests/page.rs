@@ -140,6 +140,11 @@ fn keys_alone_are_enough_and_what_happens_is_said() {
 }
 
 #[test]
+fn every_writing_is_shown_as_it_is_written_and_what_is_filled_in_is_kept() {
+    run("writing.test.mjs");
+}
+
+#[test]
 fn several_people_have_what_is_theirs() {
     run("people.test.mjs");
 }

@@ -41,6 +41,16 @@ pub enum HostError {
         /// Why.
         reason: String,
     },
+    /// The data is another user's, and this process is root's.
+    #[error(
+        "{path} belongs to the user with the id {uid}, and this process is root's: what it made there that user could not use"
+    )]
+    Owner {
+        /// The folder.
+        path: String,
+        /// To whom it belongs.
+        uid: u32,
+    },
     /// The other nodes.
     #[error(transparent)]
     Nodes(#[from] turnwright_nodes::JoinError),

@@ -15,7 +15,7 @@ use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Clock, Documents, Engine, EngineParts, Observer, Provider, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, TokenStore, sweep_gone};
-use turnwright_store::Storage;
+use turnwright_store::{Storage, mend};
 use turnwright_tools::{Knowledge, Memory, PracticeForm};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
@@ -405,8 +405,10 @@ pub(crate) fn board(loaded: &Loaded) -> PathBuf {
 }
 
 fn ledger(processes: &Path, driver: &str) -> Result<FileLedger, HostError> {
-    FileLedger::open(processes, driver)
-        .map_err(|error| HostError::DataDir { path: processes.display().to_string(), reason: error.to_string() })
+    FileLedger::open(processes, driver).map_err(|error| HostError::DataDir {
+        path: processes.display().to_string(),
+        reason: format!("{error}{}", mend(&error)),
+    })
 }
 
 /// Ends what processes of ours that are gone left running (law 8).

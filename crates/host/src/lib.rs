@@ -25,6 +25,7 @@ mod mcp_endpoint;
 mod nodes;
 mod notify;
 mod oidc;
+mod owner;
 mod providers;
 mod sandbox;
 mod secrets;

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use turnwright_engine::StoreError;
 use turnwright_engine::knowledge::version_of;
-use turnwright_store::{Durability, Location, MOVING, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
+use turnwright_store::{
+    Durability, Location, MOVING, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage, mend,
+};
 
 use crate::HostError;
 use crate::config::{self, Loaded};
+use crate::owner::not_anothers;
 
 /// The largest database on PostgreSQL of which a copy is kept on this machine before it is brought up: a start should not take
 /// minutes, nor fill the disk of a node.
@@ -73,8 +76,13 @@ impl Place {
         Ok(Self::Sqlite(SqliteOptions::at_file(path).durability(durability)))
     }
 
-    /// Opens it, where it is whole.
+    /// Opens it, where it is whole, and makes no files of root's where those of another are.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Storage>, HostError> {
+        match self {
+            Self::Sqlite(options) => not_anothers(&options.path()?)?,
+            // In the data directory, below the folder of such databases.
+            Self::Postgres { folder, .. } => folder.ancestors().nth(2).map_or(Ok(()), not_anothers)?,
+        }
         let store = self.open_any().await?;
         let Some(moving) = store.documents(MOVING).await?.pop() else { return Ok(store) };
         store.close().await;
@@ -90,7 +98,7 @@ impl Place {
             Self::Sqlite(options) => Ok(Arc::new(SqliteStore::start(options).await?)),
             Self::Postgres { options, folder } => {
                 std::fs::create_dir_all(folder).map_err(|error| StoreError::Unusable {
-                    reason: format!("`{}` cannot be created as a folder: {error}", folder.display()),
+                    reason: format!("`{}` cannot be created as a folder: {error}{}", folder.display(), mend(&error)),
                 })?;
                 // It is large, and nobody starts often.
                 Ok(Arc::new(Box::pin(PostgresStore::open(options)).await?))

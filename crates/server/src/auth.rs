@@ -107,6 +107,13 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> 
         }
     }
     if options.auth == Auth::Local {
+        // What is everybody's is no secret of this machine. Browsers name the origin with scripts, and a page without them could not say
+        // what is wrong.
+        if request.method == Method::GET && matches!(route, Some("/page/{*path}" | "/docs/{file}")) {
+            guard::local_name(&request.uri, &request.headers)?;
+            guard::from_here(Client::of(&request.extensions))?;
+            return Ok(Caller::nobody());
+        }
         guard::local_only(&request.uri, &request.headers, &state.site().allowed_origins)?;
         guard::from_here(Client::of(&request.extensions))?;
         return Ok(Caller::local());

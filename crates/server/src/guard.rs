@@ -44,23 +44,49 @@ pub(crate) fn named(uri: &Uri, headers: &HeaderMap, hosts: &Hosts) -> Result<(),
     if is_ours || loopback(host).is_some() {
         return Ok(());
     }
-    refuse("host_not_allowed", format!("the Host is `{host}`; this server answers to {names} only"))
+    let detail = format!(
+        "the Host is `{host}`; this server answers to {names} only; `public_url = \"https://{host}\"` below `[server]` makes that its name"
+    );
+    refuse("host_not_allowed", detail)
+}
+
+/// Refuses what calls a server at which nobody signs in by another name than those of this machine.
+pub(crate) fn local_name(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    own_name(host(uri, headers)?).map(drop)
+}
+
+fn own_name(host: &str) -> Result<Loopback, ApiError> {
+    loopback(host).map_or_else(
+        || {
+            let detail = format!(
+                "the Host is `{host}`; this server answers to localhost, 127.0.0.1 and [::1] only, since nobody signs in; for another \
+                 name write `auth = \"tokens\"` and `public_url = \"https://{host}\"` below `[server]`"
+            );
+            refuse("host_not_allowed", detail)
+        },
+        Ok,
+    )
 }
 
 /// Refuses what does not come from this machine, or from a page of a site that is none of `allowed`. An `Authorization` header is ignored.
 pub(crate) fn local_only(uri: &Uri, headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
     let host = host(uri, headers)?;
-    let Some(ours) = loopback(host) else {
-        let detail = format!("the Host is `{host}`; this server answers to localhost, 127.0.0.1 and [::1] only");
-        return refuse("host_not_allowed", detail);
-    };
+    let ours = own_name(host)?;
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or("(not text)");
     if is_ours(origin, ours) || is_allowed(origin, allowed) {
         Ok(())
     } else {
+        // What a proxy that does not hand on the name makes of our own page.
+        let mend = match origin.split_once("://").map(|(_, authority)| loopback(authority)) {
+            Some(Some(_)) => {
+                "let the proxy hand on by what name it is asked (nginx: `proxy_set_header Host $http_host;`)".to_owned()
+            }
+            Some(None) | None => format!("write `auth = \"tokens\"` and `public_url = \"{origin}\"` below `[server]`"),
+        };
         let detail = format!(
-            "the Origin is `{origin}`; only this server's own page may call it, and those of the origins in `server.allowed_origins`"
+            "the Origin is `{origin}` and the Host `{host}`; only this server's own page may call it, and those of the origins in \
+             `server.allowed_origins`; if this is its own page behind a proxy, {mend}"
         );
         refuse("origin_not_allowed", detail)
     }
@@ -76,7 +102,12 @@ pub(crate) fn from_here(client: Client) -> Result<(), ApiError> {
     if client.may_be_here() {
         return Ok(());
     }
-    refuse("client_not_allowed", format!("the request comes from {client}; without signing in only this machine is answered"))
+    refuse(
+        "client_not_allowed",
+        format!(
+            "the request comes from {client}; without signing in only this machine is answered; `auth = \"tokens\"` below `[server]` lets others sign in"
+        ),
+    )
 }
 
 /// An authority that names this machine.

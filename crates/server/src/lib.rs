@@ -30,6 +30,7 @@ mod open_stream;
 mod openai;
 mod openapi;
 mod pace;
+mod refused;
 mod repeat;
 pub mod report;
 mod routes;

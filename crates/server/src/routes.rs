@@ -41,7 +41,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
-use http::StatusCode;
+use http::{Method, StatusCode};
 use utoipa::OpenApi;
 use utoipa_axum::PathItemExt as _;
 use utoipa_axum::router::OpenApiRouter;
@@ -56,6 +56,7 @@ use crate::forwarded::believe;
 use crate::hidden::hidden;
 use crate::metrics::requests::named;
 use crate::openapi::{Frame, described_by};
+use crate::refused::Reader;
 use crate::state::ServerState;
 
 /// Makes, of a list of handlers, the routes at which they answer and, apart from them, the description of these routes.
@@ -227,13 +228,20 @@ async fn enter(State(state): State<ServerState>, mut request: Request, next: Nex
     let auth = state.options().auth;
     let believed = believe(&state, &mut request);
     named(&state, request, async |request| {
-        if let Err(error) = believed {
-            return Refused::from(error).told(&request.into_parts().0);
+        let reader = Reader::of(&request);
+        let response = match believed {
+            Err(error) => Refused::from(error).told(&request.into_parts().0),
+            Ok(()) => {
+                identify(&state, request, async |request| {
+                    people_only(auth, request, async |request| hidden(&state, request, next).await).await
+                })
+                .await
+            }
+        };
+        match reader {
+            Some(reader) => reader.told(state.site(), auth, response),
+            None => response,
         }
-        identify(&state, request, async |request| {
-            people_only(auth, request, async |request| hidden(&state, request, next).await).await
-        })
-        .await
     })
     .await
 }
@@ -251,7 +259,11 @@ fn no_such_route(state: &ServerState, path: &str) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "no_such_route", format!("there is no route `{base}{path}`; {is_there}"))
 }
 
-async fn no_method(State(state): State<ServerState>, request: Request) -> ApiError {
+async fn no_method(State(state): State<ServerState>, request: Request) -> Response {
+    // Which methods there are the `Allow` header says, here as below.
+    if request.method() == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
     let (method, path) = (request.method(), request.uri().path());
     // A router that is nested sees what is below it alone.
     let route = request.extensions().get::<MatchedPath>().map_or(path, MatchedPath::as_str);
@@ -259,7 +271,7 @@ async fn no_method(State(state): State<ServerState>, request: Request) -> ApiErr
     let nest = ["/api/v1/", "/v1/"].into_iter().find(is_below).unwrap_or("/").trim_end_matches('/');
     let path = format!("{}{nest}{path}", state.site().path);
     let detail = format!("`{path}` does not answer to {method}; the Allow header lists what it answers to");
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail).into_response()
 }
 
 pub(crate) fn json<T: serde::Serialize>(status: StatusCode, value: T) -> Response {

@@ -16,6 +16,8 @@ mod cors;
 mod doors;
 #[path = "users/first_admin.rs"]
 mod first_admin;
+#[path = "users/people.rs"]
+mod people;
 #[path = "users/proxied.rs"]
 mod proxied;
 #[path = "users/repeated.rs"]

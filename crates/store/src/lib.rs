@@ -22,7 +22,7 @@ mod words;
 
 pub use moving::{Location, MOVING, Moved, backup, check, move_all};
 pub use postgres::{LEASE, PostgresOptions, PostgresStore};
-pub use sqlite::{Durability, SqliteOptions, SqliteStore};
+pub use sqlite::{Durability, SqliteOptions, SqliteStore, mend};
 
 /// All that a database is used for: every port that it fills.
 pub trait Storage: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Locks + Rates + Texts + Upkeep {}

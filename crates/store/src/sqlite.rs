@@ -39,6 +39,7 @@ use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{Append, Balance, Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Page, Store, StoreError};
 
+pub use failure::mend;
 pub use options::{Durability, SqliteOptions};
 
 use drivers::{Drivers, Opened};

@@ -347,7 +347,8 @@ async fn a_read_only_file_or_folder_is_named() {
     let allow = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = made(folder.path()).await;
-    let expected = |path: &Path| format!("`{}` is read-only; the database and its folder must be writable", path.display());
+    let mend = "the database and its folder must be writable: `chmod u+w`, or name another place";
+    let expected = |path: &Path| format!("`{}` is read-only; {mend}", path.display());
 
     allow(&file, 0o444);
     assert_eq!(refusal(&file), expected(&file));

@@ -123,6 +123,13 @@ export async function loadModels() {
   }
 }
 
+/** Why the server takes nothing of this page, where it does not. */
+export const shutOut = signal("");
+/** Browsers name their page with what may change something alone: what is asked here changes nothing, and is refused as all the rest would be. */
+export const knock = () => call("/me", { method: "OPTIONS" }).catch((error) => {
+  if (error.code === "origin_not_allowed") shutOut.value = error.message;
+});
+
 export const loadCaller = () => call("/me").then((me) => (caller.value = me), () => {});
 
 /** @type {Promise<any[]> | null} */

@@ -1,15 +1,8 @@
 // Colours for code, loaded with the first code block.
 
 import core from "highlight.js";
-import bash from "highlight-languages/bash.js";
-import diff from "highlight-languages/diff.js";
-import ini from "highlight-languages/ini.js";
-import javascript from "highlight-languages/javascript.js";
-import json from "highlight-languages/json.js";
-import python from "highlight-languages/python.js";
-import rust from "highlight-languages/rust.js";
+import { languages } from "highlight-languages";
 
-const languages = { bash, diff, ini, javascript, json, python, rust };
 for (const [name, language] of Object.entries(languages)) core.registerLanguage(name, language);
 // Near enough, and the grammar is a third of its own one's size.
 core.registerAliases(["ts", "tsx", "typescript"], { languageName: "javascript" });

@@ -3,6 +3,7 @@
 import DOMPurify from "dompurify";
 import { Lexer, Parser, Renderer } from "marked";
 import remend from "remend";
+import { formulas, withoutFormulas } from "./formula.js";
 import { visible } from "./visible.js";
 
 /**
@@ -50,7 +51,7 @@ export function grow(state, text, isDone, until = Infinity) {
  * @param {boolean} isWhole whether the slice goes to the end of the text
  */
 function read(state, text, slice, isDone, isWhole) {
-  const lexer = new Lexer({ gfm: true, breaks: true });
+  const lexer = new Lexer(/** @type {any} */ ({ gfm: true, breaks: true, extensions: formulas, hooks: { emStrongMask: withoutFormulas } }));
   lexer.tokens.links = state.links;
   const tokens = lexer.lex(isDone || !isWhole || slice.includes("\r") ? slice : remend(slice));
   const last = isDone ? tokens.length : tokens.findLastIndex((token) => token.type !== "space");
@@ -82,7 +83,7 @@ function blocksOf(tokens) {
   /** @type {any[]} */
   let words = [];
   const flush = () => {
-    if (words.length > 0) blocks.push({ kind: "html", html: clean(Parser.parse(words, { renderer })) });
+    if (words.length > 0) blocks.push({ kind: "html", html: clean(Parser.parse(words, { renderer, extensions: formulas })) });
     words = [];
   };
   for (const token of tokens) {
@@ -117,6 +118,9 @@ const WHAT_MAY_STAND = {
   ALLOW_ARIA_ATTR: false,
 };
 purify.addHook("afterSanitizeAttributes", (node) => {
+  // Each block goes the way of its own writing; code goes from the left, whatever is around it.
+  if (/^(CODE|PRE)$/.test(node.nodeName)) node.setAttribute("dir", "ltr");
+  else if (node.parentNode?.nodeName === "BODY") node.setAttribute("dir", "auto");
   if (node.nodeName !== "A") return;
   const address = node.getAttribute("href") ?? "";
   if (!/^(https?|mailto):/i.test(address)) {

@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { announce, tell, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
+import { store, stored } from "../lib/kept.js";
 import { Arguments, readArguments } from "./arguments.js";
 import { RuleEditor, ruleWords } from "./rule.js";
 import { ChangedDefinition, WhatWillHappen } from "./what.js";
@@ -24,10 +25,14 @@ let moved_ms = -LOOK_MS;
 
 /** @typedef {"asking" | "editing" | "denying" | "ruling"} Mode */
 
-/** @param {{name: string, title: string, server: string, input: any, wait: any, decide: (body: any) => Promise<any>}} props */
-export function Approve({ name, title, server, input, wait, decide }) {
-  const [mode, turn] = useState(/** @type {Mode} */ ("asking"));
-  const [written, write] = useState("");
+/**
+ * @param {{name: string, title: string, server: string, input: any, wait: any, place?: string, decide: (body: any) => Promise<any>}} props
+ * `place`: where changed arguments are kept until they are decided about
+ */
+export function Approve({ name, title, server, input, wait, place = "", decide }) {
+  const kept = useRef(stored(place, "")).current;
+  const [mode, turn] = useState(/** @type {Mode} */ (kept ? "editing" : "asking"));
+  const [written, write] = useState(kept);
   const [reason, explain] = useState("");
   const [failure, fail] = useState("");
   const [isSending, sending] = useState(false);
@@ -35,8 +40,11 @@ export function Approve({ name, title, server, input, wait, decide }) {
   const { always } = wait;
   const canAllow = wait.reason === "approval" || wait.reason === "definition_changed" || wait.reason === "loop";
   // Before the next key comes: what is typed as a reason must never be taken for a decision.
+  const isMet = useRef(false);
   useLayoutEffect(() => {
-    if (mode !== "asking") /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector("input, textarea"))?.focus();
+    // What was kept takes no focus.
+    if (isMet.current && mode !== "asking") /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector("input, textarea"))?.focus();
+    isMet.current = true;
   }, [mode]);
   const send = async (/** @type {any} */ body) => {
     if (isSending) return;
@@ -45,6 +53,7 @@ export function Approve({ name, title, server, input, wait, decide }) {
     const next = nextAfter(box.current);
     try {
       const answer = await decide({ ...body, approval_id: wait.approval_id });
+      keep(null);
       if (answer?.remembered) toldRule(answer.remembered);
       if (next) {
         moved_ms = performance.now();
@@ -57,19 +66,28 @@ export function Approve({ name, title, server, input, wait, decide }) {
       sending(false);
     }
   };
+  const keep = (/** @type {string | null} */ text) => {
+    if (place) store(place, text);
+  };
   const allowChanged = () => {
     const { value, problem } = readArguments(written);
     if (problem) fail(problem);
     else void send({ decision: "allow", arguments: value });
   };
   const edit = () => {
-    write(JSON.stringify(input, null, 2));
+    write(written || JSON.stringify(input, null, 2));
     turn("editing");
   };
   const back = () => {
     fail("");
     turn("asking");
     box.current?.focus();
+  };
+  // By a key alone nothing that was written is lost.
+  const leave = () => {
+    write("");
+    keep(null);
+    back();
   };
   /** @type {Record<string, () => void>} */
   const keys = {
@@ -96,7 +114,7 @@ export function Approve({ name, title, server, input, wait, decide }) {
     <p class="why">${reasons[wait.reason] ?? reasons.approval}
       ${" "}<span class="faint">${wait.rule ? html`Why: <code>${wait.rule}</code>.` : wait.note}</span></p>
     ${wait.reason === "definition_changed" && html`<${ChangedDefinition} name=${name} />`}
-    ${mode === "editing" ? html`<${Arguments} name=${name} text=${written} failure=${failure} write=${(/** @type {string} */ text) => { fail(""); write(text); }} />`
+    ${mode === "editing" ? html`<${Arguments} name=${name} text=${written} failure=${failure} write=${(/** @type {string} */ text) => { fail(""); write(text); keep(text || null); }} />`
       : html`<${WhatWillHappen} name=${name} server=${server} input=${input} />`}
     ${failure && mode !== "editing" && html`<p class="failure" role="alert">${failure}</p>`}
     ${mode === "ruling" && html`<${RuleEditor} rule=${always} isSending=${isSending} back=${back}
@@ -105,10 +123,10 @@ export function Approve({ name, title, server, input, wait, decide }) {
       event.preventDefault();
       void send({ decision: "deny", ...(reason.trim() && { reason: reason.trim() }) });
     }}>
-      <label>Why not, for the model<input type="text" value=${reason} maxlength="2000" onInput=${(/** @type {any} */ event) => explain(event.target.value)} /></label>
+      <label>Why not, for the model<input type="text" dir="auto" value=${reason} maxlength="2000" onInput=${(/** @type {any} */ event) => explain(event.target.value)} /></label>
       <button class="main-action" disabled=${isSending}>Deny</button><button type="button" class="plain" onClick=${back}>Back</button></form>`}
     ${mode === "editing" && html`<div class="row"><button class="main-action" disabled=${isSending} onClick=${allowChanged}>Allow as changed</button>
-      <button class="plain" onClick=${back}>Leave as it was</button></div>`}
+      <button class="plain" onClick=${leave}>Leave as it was</button></div>`}
     ${mode === "asking" && html`<${Choices} wait=${wait} isSending=${isSending} send=${send} edit=${edit} turn=${turn} canAllow=${canAllow} />`}
   </div>`;
 }

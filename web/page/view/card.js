@@ -1,6 +1,8 @@
 // A tool call as a card: one line while closed, everything while open.
 
+import { useEffect } from "preact/hooks";
 import { html } from "../lib/html.js";
+import { store } from "../lib/kept.js";
 import { Approve } from "./approval.js";
 import { suggest } from "./composer.js";
 import { Icon } from "./icon.js";
@@ -27,6 +29,11 @@ export function CallCard({ part, conversation, isOpen }) {
   const [word, colour] = state(part, isOpen);
   const isAsking = part.state === "asking" && isOpen;
   const name = part.title || part.tool || part.name;
+  const place = `arguments ${conversation.id} ${part.key}`;
+  const isDecided = part.state !== "asking";
+  useEffect(() => {
+    if (isDecided) store(place, null);
+  }, [isDecided]);
   return html`<div class=${`card ${colour}`}>
     <details open=${isAsking}>
       <summary>
@@ -50,7 +57,7 @@ export function CallCard({ part, conversation, isOpen }) {
     </details>
     ${part.progress && html`<div class="closed-only"><${ProgressBar} progress=${part.progress} /></div>`}
     <${McpApp} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />
-    ${isAsking && html`<${Approve} name=${part.name} title=${name} server=${part.server} input=${part.input ?? {}}
+    ${isAsking && html`<${Approve} name=${part.name} title=${name} server=${part.server} input=${part.input ?? {}} place=${place}
       wait=${conversation.waiting.value.get(part.key) ?? { reason: "approval", rule: null, note: part.approval?.reason, approval_id: part.approval?.id }}
       decide=${(/** @type {any} */ body) => conversation.decide(part.key, body)} />`}
   </div>`;

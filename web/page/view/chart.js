@@ -69,6 +69,7 @@ function options(box, Plot, series, show) {
     probe.remove();
     return backgroundColor;
   };
+  const isWhole = series.every(({ values }) => values.every(Number.isInteger));
   const [ink, line] = [colour("faint-key"), colour("line-key")];
   const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif" };
   return {
@@ -77,7 +78,7 @@ function options(box, Plot, series, show) {
     scales: { x: { range: (/** @type {any} */ _, /** @type {number} */ first, /** @type {number} */ last) => [first - 43_200, last + 43_200] }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ most) => [0, most === 0 ? 1 : most * 1.08] } },
     axes: [{ ...axis, grid: { show: false }, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((tick) => (tick % 86_400 === 0
       ? new Date(tick * 1_000).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" }) : "")) },
-    { ...axis, size: 62, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(show) }],
+    { ...axis, size: 62, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((tick) => (isWhole && tick % 1 !== 0 ? "" : show(tick))) }],
     series: [{}, ...[...series].reverse().map((one) => ({ label: one.label, fill: colour(one.colour), width: 0, points: { show: false }, paths: Plot.paths.bars({ size: [0.7, 48], radius: 0.15 }) }))],
   };
 }

@@ -42,7 +42,7 @@ function Head({ conversation }) {
   const approve = info?.settings?.approve ?? "";
   return html`<header class="head">
     <${MenuButton} />
-    <h1 class="title"><bdi>${info?.title ?? (conversation ? "Conversation" : "New conversation")}</bdi></h1>
+    <h1 class="title" dir="auto">${info?.title ?? (conversation ? "Conversation" : "New conversation")}</h1>
     <div class="choices">
       <select aria-label="Model" value=${info?.model ?? ""} onChange=${(/** @type {any} */ event) => change({ model: event.target.value || null })}>
         <option value="">${standard ?? "Model"}</option>

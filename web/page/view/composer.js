@@ -191,7 +191,7 @@ export function Composer({ conversation }) {
       <button type="button" class="plain small" aria-label=${`Remove ${file.name}`} onClick=${() => remove(file)}><${Icon} name="close" /></button></li>`)}
       ${uploads > 0 && html`<li>${uploads === 1 ? "A file is" : `${uploads} files are`} being uploaded …</li>`}</ul>`}
     <div class="box">
-      <textarea ref=${box} rows="1" aria-label="Message" placeholder=${hint} value=${text} enterkeyhint="send"
+      <textarea ref=${box} dir="auto" rows="1" aria-label="Message" placeholder=${hint} value=${text} enterkeyhint="send"
         aria-autocomplete="list" aria-controls=${list.length > 0 ? "suggestions" : undefined} aria-activedescendant=${list.length > 0 ? `suggestions-${at}` : undefined}
         onSelect=${(/** @type {any} */ event) => place_cursor(event.target.selectionStart)}
         onInput=${(/** @type {any} */ event) => change(event.target.value, event.target.selectionStart)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>

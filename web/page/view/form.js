@@ -1,14 +1,20 @@
 // What a server asks of a person: a form made from its schema in the server's order, or an address to open.
 
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { Refused, sentence } from "../lib/api.js";
 import { html } from "../lib/html.js";
+import { store, stored } from "../lib/kept.js";
 
 /** @type {Record<string, string>} */
 const answered = { accept: "Answered.", decline: "Declined.", cancel: "Cancelled." };
 
-/** @param {{id: string, question: any, answer: (body: any) => Promise<void>, isOpen: boolean}} props */
-export function Question({ id, question, answer, isOpen }) {
+/** @param {{id: string, conversation: string, question: any, answer: (body: any) => Promise<void>, isOpen: boolean}} props */
+export function Question({ id, conversation, question, answer, isOpen }) {
+  const place = `form ${conversation} ${id}`;
+  const isOver = !isOpen && question.state !== "open";
+  useEffect(() => {
+    if (isOver) store(place, null);
+  }, [isOver]);
   const message = question.message ?? "";
   const server = question.server ?? "a server";
   if (!isOpen) {
@@ -17,11 +23,11 @@ export function Question({ id, question, answer, isOpen }) {
   }
   return html`<div class="card asking question" role="group" aria-label=${`Question of ${server}`}>
     <p class="asker"><span class="dot asking" aria-hidden="true"></span> The server <strong><bdi>${server}</bdi></strong> asks</p>
-    <p class="words">${message}</p>
+    <p class="words" dir="auto">${message}</p>
     ${(question.holds_connection ?? question.holdsConnection) && html`<p class="faint">It holds its connection open and will not wait for ever.</p>`}
     ${question.mode === "url" ? html`<${Address} question=${question} answer=${answer} />`
       : question.sampling ? html`<${Sampling} sampling=${question.sampling} answer=${answer} />`
-      : html`<${Form} id=${id} schema=${question.requested_schema ?? question.requestedSchema ?? {}} answer=${answer} />`}
+      : html`<${Form} id=${id} place=${place} schema=${question.requested_schema ?? question.requestedSchema ?? {}} answer=${answer} />`}
   </div>`;
 }
 
@@ -51,10 +57,10 @@ function Sampling({ sampling, answer }) {
     <${Answers} answer=${answer} accept="Ask the model" content=${() => undefined} />`;
 }
 
-/** @param {{id: string, schema: any, answer: (body: any) => Promise<void>}} props */
-function Form({ id, schema, answer }) {
+/** What is filled in is kept until it is answered. @param {{id: string, place: string, schema: any, answer: (body: any) => Promise<void>}} props */
+function Form({ id, place, schema, answer }) {
   const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => fieldOf(name, field, schema));
-  const [values, write] = useState(() => Object.fromEntries(fields.map(({ name, start }) => [name, start])));
+  const [values, write] = useState(/** @returns {Record<string, any>} */ () => ({ ...Object.fromEntries(fields.map(({ name, start }) => [name, start])), ...stored(place, {}) }));
   const [wrong, find] = useState(/** @type {Record<string, string>} */ ({}));
   const content = () => {
     /** @type {Record<string, any>} */
@@ -68,9 +74,15 @@ function Form({ id, schema, answer }) {
   const onRefused = (/** @type {Refused} */ refused) => {
     find(Object.fromEntries(refused.errors.map(({ field, message }) => [field.replace(/^[/.]?(content[/.])?/, ""), message])));
   };
-  return html`<${Answers} answer=${answer} accept="Answer" content=${content} onRefused=${onRefused}>
+  const change = (/** @type {any} */ changed) => {
+    const all = { ...values, ...changed };
+    write(all);
+    store(place, all);
+  };
+  const send = (/** @type {any} */ body) => answer(body).then(() => store(place, null));
+  return html`<${Answers} answer=${send} accept="Answer" content=${content} onRefused=${onRefused}>
     ${fields.map((field) => html`<${Field} key=${field.name} form=${id} field=${field} value=${values[field.name]} wrong=${wrong[field.name] ?? ""}
-      write=${(/** @type {any} */ value) => write({ ...values, [field.name]: value })} />`)}
+      write=${(/** @type {any} */ value) => change({ [field.name]: value })} />`)}
   <//>`;
 }
 
@@ -208,10 +220,10 @@ export function Field({ form, field, value, wrong, write }) {
   }
   if (field.kind === "json" || (field.kind === "string" && (schema.maxLength ?? 0) > 200)) {
     return html`<div class="field"><label for=${id}>${label}${field.kind === "json" && html`<span class="faint"> as JSON</span>`}</label>
-      <textarea id=${id} rows="3" ...${described} value=${value} onInput=${onInput}></textarea>${more}</div>`;
+      <textarea id=${id} dir=${field.kind === "json" ? "ltr" : "auto"} rows="3" ...${described} value=${value} onInput=${onInput}></textarea>${more}</div>`;
   }
   const type = field.kind === "number" ? "number" : (schema.format === "date-time" ? "text" : inputs[schema.format] ?? "text");
   return html`<div class="field"><label for=${id}>${label}</label>
-    <input id=${id} type=${type} step=${schema.type === "integer" ? 1 : "any"} min=${schema.minimum} max=${schema.maximum}
+    <input id=${id} dir="auto" type=${type} step=${schema.type === "integer" ? 1 : "any"} min=${schema.minimum} max=${schema.maximum}
       placeholder=${schema.format === "date-time" ? "2026-01-31T10:00:00Z" : undefined} autocomplete="off" ...${described} value=${value} onInput=${onInput} />${more}</div>`;
 }

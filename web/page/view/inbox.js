@@ -42,9 +42,9 @@ function Waiting({ wait }) {
   return html`<article class="card asking">
     <h2 class="wait-head"><bdi>${title || tool.join("__") || wait.name}</bdi> <span class="server">${server}</span>
       <a href=${`#/c/${encodeURIComponent(wait.conversation_id)}`}><bdi>${conversation?.title ?? wait.conversation_id}</bdi></a></h2>
-    ${wait.question ? html`<${Question} id=${wait.id} question=${wait.question} isOpen=${true}
+    ${wait.question ? html`<${Question} id=${wait.id} conversation=${wait.conversation_id} question=${wait.question} isOpen=${true}
         answer=${(/** @type {any} */ body) => after(call(`${path}/questions/${part(wait.id)}/answer`, { body }))} />`
-      : html`<${Approve} name=${wait.name} title=${wait.name} server=${server} input=${input} wait=${wait}
+      : html`<${Approve} name=${wait.name} title=${wait.name} server=${server} input=${input} wait=${wait} place=${`arguments ${wait.conversation_id} ${wait.id}`}
         decide=${(/** @type {any} */ body) => after(call(`${path}/calls/${part(wait.id)}/decision`, { body }))} />`}
   </article>`;
 }

@@ -36,7 +36,7 @@ export function Blocks({ content, isPlain = false }) {
 function ContentBlock({ block, isPlain }) {
   switch (block.type) {
     case "text":
-      return isPlain ? html`<p class="words">${block.text}</p>` : html`<${Text} text=${block.text} />`;
+      return isPlain ? html`<p class="words" dir="auto">${block.text}</p>` : html`<${Text} text=${block.text} />`;
     case "image": {
       const kind = block.mimeType ?? block.mime_type;
       if (!IMAGES.includes(kind)) return html`<p class="faint">An image of the kind ${String(kind)}, which is not shown.</p>`;
@@ -76,7 +76,7 @@ function Pages({ text, language }) {
   const shown = rest > 0 ? text.slice(0, most) : text;
   return html`<div>
     ${language ? html`<${Code} code=${shown} language=${language} isDone=${true} />`
-      : html`<pre class="plain-text" tabindex="0" aria-label="Text">${shown}</pre>`}
+      : html`<pre class="plain-text" dir="auto" tabindex="0" aria-label="Text">${shown}</pre>`}
     ${rest > 0 && html`<button type="button" onClick=${() => more(most + MORE_CHARACTERS)}>Show more (${rest.toLocaleString("en")} characters left)</button>`}
   </div>`;
 }

@@ -1,6 +1,6 @@
 // The frame around everything: conversations at the side, one screen beside them.
 
-import { announced, here, isMenuOpen, toast } from "../lib/app.js";
+import { announced, here, isMenuOpen, shutOut, toast } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Chat } from "./chat.js";
 import { Icon } from "./icon.js";
@@ -8,6 +8,7 @@ import { Inbox } from "./inbox.js";
 import { Servers } from "./servers.js";
 import { Settings } from "./settings.js";
 import { Side } from "./side.js";
+import { Markdown } from "./text.js";
 import { TurnPage } from "./turn-page.js";
 import { Usage } from "./usage.js";
 
@@ -17,7 +18,9 @@ export function Root() {
       <${Side} />
       ${isMenuOpen.value && html`<div class="veil" onClick=${() => (isMenuOpen.value = false)}></div>`}
       <main class="main" id="main">
-        <${Screen} place=${here.value} />
+        ${shutOut.value ? html`<div class="page"><h2>Turnwright is here, and takes nothing of this page</h2><div class="failure" role="alert"><${Markdown} text=${shutOut.value} isDone=${true} /></div>
+          <p>All of it is in <code>docs/operations.md</code> under “Behind a proxy”.</p></div>`
+          : html`<${Screen} place=${here.value} />`}
       </main>
     </div>
     <div class="unseen" role="status" aria-live="polite">${announced.value}</div>
@@ -53,7 +56,7 @@ function Toast() {
   };
   return html`<div class="toasts" role="status" aria-live="polite">
     ${told && html`<div class="toast">
-      <span>${told.text}</span>
+      <span dir="auto">${told.text}</span>
       ${told.undo && html`<button class="plain" onClick=${undo}>${told.words}</button>`}
       <button class="plain small" aria-label="Close" onClick=${() => (toast.value = null)}><${Icon} name="close" /></button>
     </div>`}

@@ -30,7 +30,7 @@ function Appearance() {
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => (appearance.value = { ...appearance.value, [name]: event.target.value });
   return html`<section class="settings-card" aria-label="Appearance"><h2>Appearance</h2>
     <div class="inline-fields">
-      <label>Colours<select value=${theme} onChange=${set("theme")}><option value="system">as the system has them</option><option value="light">light</option><option value="dark">dark</option></select></label>
+      <label>Colours<select value=${theme} onChange=${set("theme")}><option value="system">as the system</option><option value="light">light</option><option value="dark">dark</option></select></label>
       <label>Text<select value=${size} onChange=${set("size")}><option value="small">small</option><option value="normal">normal</option><option value="large">large</option></select></label>
     </div><p class="faint small-text">Kept in this browser.</p></section>`;
 }

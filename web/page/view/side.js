@@ -30,7 +30,7 @@ export function Side() {
       <div class="brand"><img src="page/icon.svg" alt="" width="24" height="24" /><span>Turnwright</span></div>
       <a class="new" href="#/" aria-current=${at.screen === "chat" && at.id === null ? "page" : undefined}>
         <${Icon} name="plus" /> New conversation</a>
-      <input type="search" placeholder="Search" aria-label="Search conversations" value=${search.value} onInput=${onSearch} />
+      <input type="search" dir="auto" placeholder="Search" aria-label="Search conversations" value=${search.value} onInput=${onSearch} />
       <ul class="list">
         ${shown.map((conversation) => html`<${Entry} key=${conversation.id} conversation=${conversation}
           isOpen=${open.value?.id === conversation.id} isWaiting=${waiting.has(conversation.id)} rename=${rename} />`)}
@@ -80,7 +80,7 @@ function Entry({ conversation, isOpen, isWaiting, rename }) {
   return html`<li class=${isOpen ? "entry open" : "entry"}>
     <a href=${`#/c/${encodeURIComponent(conversation.id)}`} aria-current=${isOpen ? "page" : undefined} title=${title}>
       <span class="named">${isPinned(conversation.id) && html`<${Icon} name="pin" /><span class="unseen">Pinned: </span>`}<bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}${!isOpen && isLeft(conversation.id) && html`<em class="faint"> not sent</em>`}</span>
-      ${conversation.excerpt && html`<span class="faint excerpt">${conversation.excerpt.text}</span>`}
+      ${conversation.excerpt && html`<span class="faint excerpt" dir="auto">${conversation.excerpt.text}</span>`}
     </a>
     <span class="actions">
       <button class="plain small" aria-label=${`${isPinned(conversation.id) ? "Unpin" : "Pin"} ${title}`} onClick=${() => pin(conversation.id)}><${Icon} name="pin" /></button>
@@ -109,7 +109,7 @@ function Rename({ conversation, close }) {
   };
   return html`<dialog ref=${dialog} onClose=${close} aria-label="Rename conversation">
     <form onSubmit=${store} class="dialog">
-      <label>Title<input type="text" value=${title} maxlength="200" onInput=${(/** @type {any} */ event) => write(event.target.value)} /></label>
+      <label>Title<input type="text" dir="auto" value=${title} maxlength="200" onInput=${(/** @type {any} */ event) => write(event.target.value)} /></label>
       <div class="row end"><button type="button" onClick=${() => dialog.current?.close()}>Cancel</button>
         <button class="main-action">Rename</button></div>
     </form>

@@ -89,7 +89,7 @@ class Block extends Component {
   render() {
     const { block, isDone } = /** @type {any} */ (this.props);
     if (block.kind === "code") return html`<${Code} code=${block.code} language=${block.language} isDone=${isDone} />`;
-    return html`<div class="block" dangerouslySetInnerHTML=${{ __html: block.html }}></div>`;
+    return html`<div class="block" dir="auto" dangerouslySetInnerHTML=${{ __html: block.html }}></div>`;
   }
 }
 
@@ -135,7 +135,7 @@ export function Code({ code, language, isDone, label = "" }) {
       near.unobserve(current);
     };
   }, [code, language, isDone]);
-  return html`<div class="code" ref=${box}>
+  return html`<div class="code" dir="ltr" ref=${box}>
     <div class="code-head"><span>${label || language || "text"}</span><${Copy} text=${code} what="code" /></div>
     <pre tabindex="0" aria-label=${label || `Code, ${language || "text"}`}>${colours !== null && isDone
       ? html`<code dangerouslySetInnerHTML=${{ __html: colours }}></code>` : html`<code>${code}</code>`}</pre>

@@ -88,7 +88,7 @@ class PartView extends Component {
         return html`<details class="reasoning"><summary><${Icon} name="chevron" />${part.isDone ? "Reasoning" : "Thinking…"}</summary>
           <${Markdown} text=${part.text} isDone=${part.isDone} /></details>`;
       case "question":
-        return html`<${Question} id=${part.key} question=${part.data} answer=${(/** @type {any} */ body) => conversation.answer(part.key, body)}
+        return html`<${Question} id=${part.key} conversation=${conversation.id} question=${part.data} answer=${(/** @type {any} */ body) => conversation.answer(part.key, body)}
           isOpen=${isOpen && part.data.state === "open"} />`;
       case "said":
         return html`<${Said} content=${part.content}>${isHeld && html`<p class="faint small-text">Held until the turn goes on.</p>`}<//>`;
@@ -146,7 +146,7 @@ function Asked({ turn, conversation }) {
   };
   if (text !== null) {
     return html`<form class="said editing" onSubmit=${send}>
-      <textarea aria-label="Your message, changed" rows=${Math.min(12, text.split("\n").length + 1)} value=${text} onKeyDown=${onKey}
+      <textarea aria-label="Your message, changed" dir="auto" rows=${Math.min(12, text.split("\n").length + 1)} value=${text} onKeyDown=${onKey}
         ref=${(/** @type {any} */ box) => box && box !== document.activeElement && !box.dataset.met && (box.dataset.met = "1", box.focus())}
         onInput=${(/** @type {any} */ event) => write(event.target.value)}></textarea>
       <div class="row end"><span class="faint small-text">A branch; what was said stays.</span><button type="button" onClick=${() => write(null)}>Cancel</button><button class="main-action">Send in a branch</button></div></form>`;

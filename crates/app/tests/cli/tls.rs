@@ -28,7 +28,7 @@ pub(crate) fn has_openssl() -> bool {
 }
 
 /// A certificate that signs itself and its key, as `NAME.crt` and `NAME.key`.
-fn make(place: &Place, name: &str) {
+pub(crate) fn make(place: &Place, name: &str) {
     let (cert, key) = (place.path(&format!("{name}.crt")), place.path(&format!("{name}.key")));
     let mut command = Command::new("openssl");
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]);

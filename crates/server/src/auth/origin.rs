@@ -29,7 +29,19 @@ pub(crate) fn same_origin(site: &Site, client: Client, headers: &HeaderMap) -> R
         let theirs = origin.strip_prefix("https://").or_else(plain);
         !host.is_empty() && theirs.is_some_and(|theirs| theirs.eq_ignore_ascii_case(host))
     };
-    if is_ours { Ok(()) } else { refuse(format!("the Origin is `{origin}`; only this server's own page may do this")) }
+    if is_ours {
+        return Ok(());
+    }
+    if let Some(ours) = &site.origin {
+        return refuse(format!(
+            "the Origin is `{origin}`; only this server's own page may do this, which is at `{ours}` (`server.public_url`)"
+        ));
+    }
+    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    refuse(format!(
+        "the Origin is `{origin}` and the Host `{host}`; only this server's own page may do this; if it is that page behind a proxy, \
+         write `public_url = \"{origin}\"` below `[server]`"
+    ))
 }
 
 #[cfg(test)]

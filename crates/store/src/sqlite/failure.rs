@@ -1,12 +1,16 @@
 //! What SQLite's failures mean to the operator.
 
+use std::io;
 use std::path::Path;
 
 use rusqlite::ErrorCode;
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use turnwright_engine::StoreError;
 
 /// Says which file it is about and what would be right.
 pub(crate) fn of(file: &Path, error: &rusqlite::Error) -> StoreError {
+    let denied = || denied(file);
     let file = file.display();
     let reason = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => not_a_database(&file),
@@ -19,11 +23,10 @@ pub(crate) fn of(file: &Path, error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
             format!("`{file}` is locked by another process for too long; end that process or try again")
         }
-        Some(ErrorCode::ReadOnly) => read_only(&file),
+        Some(ErrorCode::ReadOnly) => denied().unwrap_or_else(|| read_only(&file)),
         Some(ErrorCode::DiskFull) => format!("there is no space left to write `{file}`; free some"),
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            format!("`{file}` cannot be opened ({error}); it and its folder must be readable and writable")
-        }
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => denied()
+            .unwrap_or_else(|| format!("`{file}` cannot be opened ({error}); it and its folder must be readable and writable")),
         _ => format!("`{file}` cannot be used: {error}"),
     };
     StoreError::Unusable { reason }
@@ -36,10 +39,28 @@ pub(super) fn not_a_database(path: &impl std::fmt::Display) -> String {
 
 /// The text for a file or folder that must not be written.
 pub(super) fn read_only(path: &impl std::fmt::Display) -> String {
-    format!("`{path}` is read-only; the database and its folder must be writable")
+    format!("`{path}` is read-only; the database and its folder must be writable: `chmod u+w`, or name another place")
 }
 
 /// The error of a file operation beside the database.
-pub(super) fn of_file(path: &Path, doing: &str, error: &std::io::Error) -> StoreError {
-    StoreError::Unusable { reason: format!("`{}` cannot be {doing}: {error}", path.display()) }
+pub(super) fn of_file(path: &Path, doing: &str, error: &io::Error) -> StoreError {
+    StoreError::Unusable { reason: format!("`{}` cannot be {doing}: {error}{}", path.display(), mend(error)) }
+}
+
+/// Why a database, or its folder, cannot be written, of which SQLite says no more than that.
+fn denied(file: &Path) -> Option<String> {
+    let refusal = |path: &Path| access(path, Access::READ_OK | Access::WRITE_OK).err().filter(|error| *error != Errno::NOENT);
+    let (path, error) = [Some(file), file.parent()].into_iter().flatten().find_map(|path| Some((path, refusal(path)?)))?;
+    let error = io::Error::from(error);
+    Some(format!("`{}` cannot be written: {error}{}", path.display(), mend(&error)))
+}
+
+/// What mends a failure of a file, to be said behind it; nothing where that is not known.
+pub fn mend(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => "; its file system is mounted read-only: mount it writable, or name another place",
+        io::ErrorKind::PermissionDenied => "; it must be writable for the user who runs this, or name another place",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",
+        _ => "",
+    }
 }

@@ -72,7 +72,10 @@ impl SqliteOptions {
     }
 
     /// The one path of the database, by whatever name it is called here; also where it is not there yet.
-    pub(crate) fn path(&self) -> Result<PathBuf, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`], where the working directory is gone.
+    pub fn path(&self) -> Result<PathBuf, StoreError> {
         Ok(super::open::resolved(&super::open::absolute(&self.location.file())?))
     }
 

@@ -2,7 +2,6 @@
 //! which trust it.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -10,31 +9,14 @@ use turnwright_testkit::Port;
 use turnwright_testkit::model_server::{Piece, finish_chunk, text_chunk};
 
 use super::{MIDDLE, World, world, world_in};
+use crate::nginx::Nginx;
 use crate::serve::request;
 use crate::support::{LIMIT, Place, wait_for};
 use crate::watching::Watcher;
 
-/// nginx, which ends with the test.
-struct Balancer {
-    child: Child,
-    address: String,
-    _port: Port,
-}
-
-impl Drop for Balancer {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
 /// `None` where nginx is not installed.
 fn balancer(world: &World) -> Option<Balancer> {
-    let is_there = Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_ok_and(|ran| ran.success());
-    if !is_there {
-        let is_required = std::env::var_os("TURNWRIGHT_REQUIRE_TEST_SERVERS").is_some_and(|value| value == "1");
-        assert!(!is_required, "nginx is not installed: as root on Debian: apt-get install nginx-light");
-        println!("skipped: nginx is not installed");
+    if !Nginx::is_there() {
         return None;
     }
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nginx.conf");
@@ -43,26 +25,18 @@ fn balancer(world: &World) -> Option<Balancer> {
         config = config.replace(&format!("node-{}:8700", at + 1), server.address());
     }
     let port = Port::reserve().unwrap();
-    let address = port.address();
-    config = config.replace("listen 8700;", &format!("listen {address};"));
-    // What it writes is the test's; one process is ended by one signal.
-    let own = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|name| format!("{name}_temp_path {name}_temp;"));
-    config = config.replace("http {", &format!("http {{ access_log off; {}", own.concat()));
-    config = format!("daemon off; master_process off; pid nginx.pid; error_log nginx.log;\n{config}");
-    world.place.write("nginx.conf", config);
-    let folder = world.place.path("");
-    let mut command = Command::new("nginx");
-    command.arg("-p").arg(&folder).arg("-c").arg(world.place.path("nginx.conf")).arg("-e").arg(world.place.path("nginx.log"));
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap();
-    wait_for("nginx", || std::net::TcpStream::connect(&address).ok());
-    Some(Balancer { child, address, _port: port })
+    config = config.replace("listen 8700;", &format!("listen {};", port.address()));
+    Some(Balancer(Nginx::start(&world.place, port, &config)))
 }
+
+/// nginx before the nodes.
+struct Balancer(Nginx);
 
 impl Balancer {
     /// Begins a turn, which must be taken.
     fn say(&self, conversation: &str) {
         let head = format!("POST /api/v1/conversations/{conversation}/messages");
-        let answer = request(&self.address, &head, &json!({"content": "Go."}).to_string());
+        let answer = request(&self.0.address, &head, &json!({"content": "Go."}).to_string());
         assert!(answer.starts_with("HTTP/1.1 202 "), "{conversation}: {answer}");
     }
 }
@@ -73,7 +47,8 @@ fn a_node_that_ends_or_is_killed_behind_the_balancer_costs_no_client_an_error() 
     let Some(mut world) = world(3, &[MIDDLE], script) else { return };
     let Some(balancer) = balancer(&world) else { return };
     for turn in 0..24 {
-        let created = request(&balancer.address, "POST /api/v1/conversations", &json!({"id": format!("c{turn}")}).to_string());
+        let created =
+            request(&balancer.0.address, "POST /api/v1/conversations", &json!({"id": format!("c{turn}")}).to_string());
         assert!(created.starts_with("HTTP/1.1 201 "), "{created}");
     }
     balancer.say("c0");
@@ -96,7 +71,7 @@ fn a_node_that_ends_or_is_killed_behind_the_balancer_costs_no_client_an_error() 
     }
     for turn in 0..24 {
         let path = format!("/api/v1/conversations/c{turn}/events");
-        let mut watcher = Watcher::open(&balancer.address, &path, None).unwrap();
+        let mut watcher = Watcher::open(&balancer.0.address, &path, None).unwrap();
         assert_eq!(watcher.until("turn.finished").last().unwrap()["status"], "completed");
     }
     for server in world.servers {
@@ -111,7 +86,8 @@ fn nodes_without_room_say_so_through_the_balancer_and_take_what_is_always_taken(
     let Some(mut world) = world_in(Place::new(), limits, 3, &[MIDDLE], script) else { return };
     let Some(balancer) = balancer(&world) else { return };
     for turn in 0..3 {
-        let created = request(&balancer.address, "POST /api/v1/conversations", &json!({"id": format!("c{turn}")}).to_string());
+        let created =
+            request(&balancer.0.address, "POST /api/v1/conversations", &json!({"id": format!("c{turn}")}).to_string());
         assert!(created.starts_with("HTTP/1.1 201 "), "{created}");
         balancer.say(&format!("c{turn}"));
     }
@@ -125,7 +101,7 @@ fn nodes_without_room_say_so_through_the_balancer_and_take_what_is_always_taken(
     // More of them than there are nodes, and more than a node may fail before it is left out.
     let turned_away = || {
         for at in 0..12 {
-            let told = request(&balancer.address, &format!("GET /api/v1/conversations/c{}/events", at % 2), "");
+            let told = request(&balancer.0.address, &format!("GET /api/v1/conversations/c{}/events", at % 2), "");
             assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
             assert!(told.to_lowercase().contains("\r\nretry-after: ") && told.contains("too_many_streams"), "{told}");
             balancer.say(&format!("c{}", at % 2));
@@ -136,7 +112,7 @@ fn nodes_without_room_say_so_through_the_balancer_and_take_what_is_always_taken(
     world.servers.remove(2).kill();
     watchers.truncate(2);
     turned_away();
-    let stopped = request(&balancer.address, "POST /api/v1/conversations/c0/cancel", "");
+    let stopped = request(&balancer.0.address, "POST /api/v1/conversations/c0/cancel", "");
     assert!(stopped.starts_with("HTTP/1.1 2"), "{stopped}");
     world.model.run_free();
     for (watcher, status) in watchers.iter_mut().zip(["cancelled", "completed"]) {
@@ -155,10 +131,10 @@ fn what_a_client_says_of_proxies_before_it_goes_no_further_than_the_balancer() {
     let Some(balancer) = balancer(&world) else { return };
     let create = |more: &str| {
         let head = format!("POST /api/v1/conversations HTTP/1.1\r\n{more}X-Sent: yes");
-        let answer = request(&balancer.address, &head, "{}");
+        let answer = request(&balancer.0.address, &head, "{}");
         answer.lines().next().unwrap_or_default().to_owned()
     };
-    let own = format!("Origin: http://{}\r\n", balancer.address);
+    let own = format!("Origin: http://{}\r\n", balancer.0.address);
     let foreign = "Origin: http://evil.example\r\n";
     for said in ["", "Forwarded: for=192.0.2.1;host=evil.example;proto=https\r\n", "X-Forwarded-Host: evil.example\r\n"] {
         assert_eq!(create(&format!("{own}{said}")), "HTTP/1.1 201 Created", "{said}");

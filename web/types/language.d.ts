@@ -1,2 +1,0 @@
-declare const language: unknown;
-export default language;

@@ -1,0 +1,1 @@
+export declare const languages: Record<string, unknown>;
