@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{Declared, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition};
+use turnwright_core::{Declared, OutputFormat, OutputSchema, ReasoningEffort, ToolChoice, ToolDefinition};
 use turnwright_engine::{Engine, SettingsOverlay};
 
 use crate::error::ApiError;
@@ -203,10 +203,7 @@ pub(crate) fn output(place: &str, format: Option<&Value>) -> Result<Option<Outpu
     let wrong = |what: &str| ApiError::invalid(format!("`{place}` {what}")).about(place);
     match format.get("type").and_then(Value::as_str) {
         Some("text") => Ok(None),
-        Some("json_object") => {
-            let schema = json!({"type": "object"});
-            Ok(Some(OutputFormat { name: "json_object".to_owned(), schema, strict: false }))
-        }
+        Some("json_object") => Ok(Some(OutputFormat::JsonObject)),
         Some("json_schema") => {
             let (inner, place) = match format.get("json_schema") {
                 Some(inner) => (inner, format!("{place}.json_schema")),
@@ -227,7 +224,7 @@ pub(crate) fn output(place: &str, format: Option<&Value>) -> Result<Option<Outpu
                 return Err(wrong("name", &format!("is {}, {NAMES}", short(&Value::from(name)))));
             }
             let strict = inner.get("strict").and_then(Value::as_bool).unwrap_or(false);
-            Ok(Some(OutputFormat { name, schema, strict }))
+            Ok(Some(OutputFormat::Schema(OutputSchema { name, schema, strict })))
         }
         _ => Err(wrong(&format!("is {}, it must be of type text, json_object or json_schema", short(format)))),
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use turnwright_api::openai::{Extras, InputTokens, OutputTokens, ResponsesUsage, WireResponse};
 use turnwright_core::{
-    CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, QuestionReason, Seq, StoredEntry,
-    ToolChoice, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, text_of,
+    CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, OutputFormat, QuestionReason, Seq,
+    StoredEntry, ToolChoice, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, text_of,
 };
 
 use crate::offered::offered_in;
@@ -24,7 +24,8 @@ pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &Turn
     });
     let format = match &settings.output {
         None => json!({"type": "text"}),
-        Some(output) => {
+        Some(OutputFormat::JsonObject) => json!({"type": "json_object"}),
+        Some(OutputFormat::Schema(output)) => {
             json!({"type": "json_schema", "name": output.name, "schema": output.schema, "strict": output.strict})
         }
     };
