@@ -10,6 +10,7 @@ use turnwright_core::{
 };
 
 use crate::offered::offered_in;
+use crate::openai::clients;
 use crate::openai::ids;
 use crate::openai::track::{Call, Part};
 
@@ -18,10 +19,7 @@ pub(crate) const PREFIX: &str = "resp_";
 
 /// The response that a part is, before anything is known of its end.
 pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &TurnSettings) -> WireResponse {
-    let tools = settings.client_tools.iter().map(|tool| {
-        json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.input_schema,
-               "strict": false})
-    });
+    let tools = settings.client_tools.iter().map(|tool| clients::told(tool));
     let format = match &settings.output {
         None => json!({"type": "text"}),
         Some(OutputFormat::JsonObject) => json!({"type": "json_object"}),
