@@ -10,7 +10,7 @@ use futures_util::stream;
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 use turnwright_core::prompt::{Prompt, PromptMessage};
-use turnwright_core::{Finish, FinishReason, ModelFacts, OutputFormat, ProviderFailure, StreamDelta, text_of};
+use turnwright_core::{Finish, FinishReason, ModelFacts, OutputFormat, OutputSchema, ProviderFailure, StreamDelta, text_of};
 use turnwright_engine::{Engine, ModelInfo, ModelStream, NewMessage, Provider, SettingsOverlay};
 use turnwright_host::{Environment, Host, Overrides, config};
 
@@ -56,7 +56,11 @@ pub(crate) async fn ask(folder: &Path, question: &str) -> Result<Counted, Box<dy
     let overrides = Overrides { data_dir: Some(folder.join("data")), ..Overrides::default() };
     let loaded = config::open(&environment, &overrides)?;
     let host = Host::builder(loaded, environment).provider("counting", Arc::new(Counting)).start().await?;
-    let output = OutputFormat { name: "counted".to_owned(), schema: schema_for!(Counted).to_value(), strict: true };
+    let output = OutputFormat::Schema(OutputSchema {
+        name: "counted".to_owned(),
+        schema: schema_for!(Counted).to_value(),
+        strict: true,
+    });
     let overlay = SettingsOverlay { output: Some(output), ..SettingsOverlay::default() };
     let id = Engine::new_id()?;
     let sent = host.engine().send(&id, NewMessage { create: true, overlay, ..NewMessage::text(question) }).await?;

@@ -54,7 +54,7 @@ pub use question::{AnswerAction, AnswerReceipt, AnswerRequest, Question, Samplin
 pub use rule::{
     ExplainRequest, ExplainedAction, Explanation, MatchedRule, Remember, Rule, RuleAction, RuleRequest, RuleScope, RuleText,
 };
-pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
+pub use settings::{Approve, OutputFormat, OutputSchema, OutputWord, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
 pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};
 pub use usage::{AddedProvider, Provider, ProviderRequest, ToolUsageLine, TurnsLine, UsageLine, UsageReport, UserUsageLine};

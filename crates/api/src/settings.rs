@@ -1,9 +1,13 @@
 //! Settings of a conversation or a turn. What is absent was not chosen.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Patch, object};
+use crate::Patch;
 
 /// Settings that lie over the configuration's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -43,7 +47,7 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
     /// The form that the answer must have; text where absent.
-    #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputFormat>,
 }
 
@@ -73,7 +77,7 @@ pub struct SettingsPatch {
     #[serde(default)]
     #[schema(value_type = Option<bool>)]
     pub parallel_calls: Patch<bool>,
-    #[serde(default, deserialize_with = "object::patch")]
+    #[serde(default)]
     #[schema(value_type = Option<OutputFormat>)]
     pub output: Patch<OutputFormat>,
 }
@@ -95,10 +99,28 @@ pub enum ToolChoice {
     Tools(Vec<String>),
 }
 
-/// The form that an answer must have: structured output.
+/// The form that an answer must have: `"json_object"`, or JSON that fits a schema (structured output).
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum OutputFormat {
+    /// A form by its name.
+    Word(OutputWord),
+    /// A form by its schema.
+    Schema(OutputSchema),
+}
+
+/// A form that needs no schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputWord {
+    /// Any JSON object (JSON mode).
+    JsonObject,
+}
+
+/// JSON that fits a schema.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct OutputFormat {
+pub struct OutputSchema {
     /// A name for the form, 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub name: String,
@@ -107,6 +129,31 @@ pub struct OutputFormat {
     /// Whether the provider is asked to hold the model to the schema exactly, where it can; so unless it says no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
+}
+
+/// By hand, since an untagged enum would not say what is wrong with a schema.
+impl<'de> Deserialize<'de> for OutputFormat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+
+        impl<'de> Visitor<'de> for Form {
+            type Value = OutputFormat;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with a schema, or `json_object`")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<OutputFormat, E> {
+                OutputWord::deserialize(word.into_deserializer()).map(OutputFormat::Word)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<OutputFormat, A::Error> {
+                OutputSchema::deserialize(MapAccessDeserializer::new(map)).map(OutputFormat::Schema)
+            }
+        }
+
+        deserializer.deserialize_any(Form)
+    }
 }
 
 /// What happens to calls for which no rule decides.

@@ -13,7 +13,7 @@ use crate::{
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 10;
+pub const ENTRY_VERSION: u8 = 11;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -351,9 +351,11 @@ impl Entry {
     /// The version of its stored form: nodes that read an older one alone let the conversation be.
     pub fn version(&self) -> u8 {
         match self {
-            Self::User(message) if message.settings.concerns_a_client() => 5,
-            Self::Control(Control::Retried { settings: Some(settings), .. }) if settings.concerns_a_client() => 5,
-            Self::Control(Control::Settings { .. }) => 10,
+            Self::User(message) => message.settings.version().unwrap_or(1),
+            Self::Control(Control::Retried { settings, .. }) => {
+                settings.as_ref().and_then(|settings| settings.version()).unwrap_or(1)
+            }
+            Self::Control(Control::Settings { settings }) => settings.version().unwrap_or(10).max(10),
             Self::Elicited(elicited) => elicited.asks.iter().map(|ask| version_of(&ask.wants)).max().unwrap_or(4),
             Self::Question(Question { reason: QuestionReason::ClientTool, .. })
             | Self::Sampled(_)
@@ -379,8 +381,7 @@ impl Entry {
             Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,
-            Self::User(_)
-            | Self::Assistant(_)
+            Self::Assistant(_)
             | Self::Decision(_)
             | Self::Question(_)
             | Self::Started(_)

@@ -69,7 +69,7 @@ pub use sampling::{
     Sampled, Sampling, SamplingBudget, SamplingCall, SamplingMessage, SamplingOutcome, SamplingRequest, SamplingResult,
     SamplingRole, SamplingSpent,
 };
-pub use settings::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, TurnSettings};
+pub use settings::{ApproveMode, ModelRef, OutputFormat, OutputSchema, ReasoningEffort, ToolChoice, TurnSettings};
 pub use shell_word::shell_word;
 pub use tool::{Declared, ToolDefinition};
 pub use turn::{CallNeed, CallView, Hold, OpenQuestion, PendingCall, Resumption, Settled, Step, SyntheticResult, Turn};

@@ -29,24 +29,24 @@ pub struct Prompt<'a> {
     pub tools: &'a [Arc<ToolDefinition>],
     /// Whether the model may ask for tools.
     pub allow_calls: bool,
-    /// Whether whoever asks chose the settings anew since the model last spoke, as with the results of their own tools.
-    pub is_asked_anew: bool,
+    /// Whether the model did not call what the turn demands since it was demanded, see [`crate::Turn::has_open_demand`].
+    pub has_open_demand: bool,
 }
 
 impl Prompt<'_> {
-    /// Whether and what the model must call now. What the turn demands is met by the first calls after a user message, or after
-    /// settings that were chosen anew, or no turn would end; a tool that is not offered cannot be demanded.
+    /// Whether and what the model must call now. What the turn demands is met once it called that, or no turn would end; a tool that
+    /// is not offered cannot be demanded.
     pub fn tool_choice(&self) -> ToolChoice {
         let is_spoken_to =
             matches!(self.messages.last(), Some(PromptMessage::User { .. } | PromptMessage::Context { .. }) | None);
-        let is_first = is_spoken_to || self.is_asked_anew;
+        let is_demanded = is_spoken_to || self.has_open_demand;
         let is_offered = |name: &String| self.tools.iter().any(|tool| tool.name == *name);
         match &self.settings.tool_choice {
             _ if !self.allow_calls => ToolChoice::None,
             Some(ToolChoice::None) => ToolChoice::None,
-            Some(ToolChoice::Required) if is_first => ToolChoice::Required,
-            Some(ToolChoice::Tool(name)) if is_first && is_offered(name) => ToolChoice::Tool(name.clone()),
-            Some(ToolChoice::Tools(names)) if is_first => {
+            Some(ToolChoice::Required) if is_demanded => ToolChoice::Required,
+            Some(ToolChoice::Tool(name)) if is_demanded && is_offered(name) => ToolChoice::Tool(name.clone()),
+            Some(ToolChoice::Tools(names)) if is_demanded => {
                 let mut offered: Vec<String> = Vec::new();
                 for name in names.iter().filter(|name| is_offered(name)) {
                     if !offered.contains(name) {
@@ -275,8 +275,8 @@ pub fn of<'a>(
     allow_calls: bool,
 ) -> Prompt<'a> {
     let (messages, tools) = (messages(journal), journal.offered());
-    let is_asked_anew = journal.turn().is_some_and(crate::Turn::is_asked_anew);
-    Prompt { conversation: Some(conversation), settings, messages, tools, allow_calls, is_asked_anew }
+    let has_open_demand = journal.turn().is_some_and(crate::Turn::has_open_demand);
+    Prompt { conversation: Some(conversation), settings, messages, tools, allow_calls, has_open_demand }
 }
 
 /// The messages of a journal as a model is shown them: a summary in the place of what was compacted.

@@ -306,6 +306,13 @@ impl SamplingRequest {
     pub fn prompt(&self) -> Prompt<'_> {
         let messages = self.said.iter().map(Said::shown).collect();
         let allow_calls = !self.tools.is_empty();
-        Prompt { conversation: None, settings: &self.settings, messages, tools: &self.tools, allow_calls, is_asked_anew: false }
+        Prompt {
+            conversation: None,
+            settings: &self.settings,
+            messages,
+            tools: &self.tools,
+            allow_calls,
+            has_open_demand: false,
+        }
     }
 }

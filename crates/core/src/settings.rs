@@ -138,7 +138,17 @@ pub enum ToolChoice {
 
 /// The form that a turn's answer must have: structured output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OutputFormat {
+#[serde(from = "StoredOutput", into = "StoredOutput")]
+pub enum OutputFormat {
+    /// Any JSON object: JSON mode.
+    JsonObject,
+    /// JSON that fits a schema.
+    Schema(OutputSchema),
+}
+
+/// A form by its schema.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutputSchema {
     /// A name for the form, `[A-Za-z0-9_-]{1,64}`.
     pub name: String,
     /// The JSON Schema that the answer's text fits.
@@ -146,6 +156,38 @@ pub struct OutputFormat {
     /// Whether the provider is asked to hold the model to the schema exactly, where it can.
     #[serde(default = "is_strict")]
     pub strict: bool,
+}
+
+/// A form as it is stored: a word, or the schema's members by themselves.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredOutput {
+    Word(OutputWord),
+    Schema(OutputSchema),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OutputWord {
+    JsonObject,
+}
+
+impl From<StoredOutput> for OutputFormat {
+    fn from(stored: StoredOutput) -> Self {
+        match stored {
+            StoredOutput::Word(OutputWord::JsonObject) => Self::JsonObject,
+            StoredOutput::Schema(schema) => Self::Schema(schema),
+        }
+    }
+}
+
+impl From<OutputFormat> for StoredOutput {
+    fn from(output: OutputFormat) -> Self {
+        match output {
+            OutputFormat::JsonObject => Self::Word(OutputWord::JsonObject),
+            OutputFormat::Schema(schema) => Self::Schema(schema),
+        }
+    }
 }
 
 fn is_strict() -> bool {
@@ -177,7 +219,8 @@ pub struct TurnSettings {
     /// Globs over qualified tool names that narrow what is offered; all tools where `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Whether and what the model must call before it may answer; a demand is met by the first calls after a user message.
+    /// Whether and what the model must call before it may answer: from each user message on until it made such a
+    /// call. Where any tool is demanded and there are client's tools, until it called one of those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
     /// Whether one answer may hold several calls. Where not, calls also run one after another, since not every API can be told;
@@ -237,8 +280,26 @@ impl TurnSettings {
         self.client_tools.iter().find(|tool| tool.name == name)
     }
 
+    /// Whether a message with these calls does what is demanded. Where any tool is, and whoever asks has tools of its own, it
+    /// waits for a call of those.
+    pub(crate) fn is_met_by<'a>(&self, mut calls: impl Iterator<Item = &'a str>) -> bool {
+        match &self.tool_choice {
+            None | Some(ToolChoice::Auto | ToolChoice::None) => true,
+            Some(ToolChoice::Required) => calls.any(|name| self.client_tools.is_empty() || self.client_tool(name).is_some()),
+            Some(ToolChoice::Tool(wanted)) => calls.any(|name| name == wanted),
+            Some(ToolChoice::Tools(wanted)) => calls.any(|name| wanted.iter().any(|wanted| name == wanted)),
+        }
+    }
+
+    /// The oldest version of an entry that holds them; `None` where every one does.
+    pub(crate) fn version(&self) -> Option<u8> {
+        // An older node reads no form but that of a schema.
+        let output = matches!(self.output, Some(OutputFormat::JsonObject)).then_some(11);
+        output.or_else(|| self.concerns_a_client().then_some(5))
+    }
+
     /// Whether a node that knows no tools of clients would get the turn wrong.
-    pub(crate) fn concerns_a_client(&self) -> bool {
+    fn concerns_a_client(&self) -> bool {
         !self.client_tools.is_empty() || !self.always_ask.is_empty()
     }
 }

@@ -85,7 +85,7 @@ pub struct Turn {
     just_compacted: bool,
     /// How many models of the chain failed.
     fallen: usize,
-    asks: Asks,
+    demand: Demand,
     runs: Runs,
     /// What each source had of models.
     spent: Vec<(Arc<str>, SamplingSpent)>,
@@ -104,13 +104,11 @@ enum Runs {
     Elsewhere,
 }
 
-/// When whoever asks chose what holds.
+/// Whether the model called what its settings demand, since the newest user message or since they were chosen anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asks {
-    /// Before the model last spoke, or with the newest message.
-    Before,
-    /// Since then, with results.
-    Anew,
+enum Demand {
+    Open,
+    Met,
 }
 
 /// What is remembered of the newest assistant message.
@@ -149,7 +147,7 @@ impl Turn {
             overflow: None,
             just_compacted: false,
             fallen: 0,
-            asks: Asks::Before,
+            demand: Demand::Open,
             runs: Runs::Here,
             spent: Vec::new(),
             rounds: Rounds::default(),
@@ -168,9 +166,10 @@ impl Turn {
         &self.settings
     }
 
-    /// Whether whoever asks chose the settings anew since the model last spoke.
-    pub fn is_asked_anew(&self) -> bool {
-        self.asks == Asks::Anew
+    /// Whether the model did not yet call what its settings demand, since the newest user message or since whoever asks chose them
+    /// anew.
+    pub fn has_open_demand(&self) -> bool {
+        self.demand == Demand::Open
     }
 
     /// The model that is asked: the settings' own, or the one of the fallback chain at which the turn is.

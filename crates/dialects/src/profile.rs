@@ -131,8 +131,10 @@ pub enum DocumentParts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StructuredOutput {
-    /// By its schema.
+    /// By its schema, or as any JSON object where that is what is asked for.
     JsonSchema,
+    /// By its schema. Any JSON object is not taken, and asked for in the system prompt.
+    JsonSchemaAlone,
     /// As any JSON object; the schema is in the system prompt.
     JsonObject,
     /// In the system prompt alone.

@@ -21,6 +21,7 @@ mod loss;
 mod merge;
 mod modern;
 mod place;
+pub(crate) mod recursive;
 mod resolve;
 mod root;
 mod strict;
@@ -107,6 +108,8 @@ pub struct Lowered {
     pub strict: Strictness,
     /// What the original says and this does not, in the order of the schema.
     pub losses: Vec<Loss>,
+    /// Whether a part of it is left open since it contains itself or is too large to be written out.
+    pub is_cut: bool,
 }
 
 impl Lowered {
@@ -151,7 +154,7 @@ pub fn compile(schema: &Value, target: SchemaTarget) -> Result<Lowered, BrokenSc
 fn lower(schema: &Value, target: SchemaTarget) -> Result<Lowered, BrokenSchema> {
     check::check(schema)?;
     let mut losses = Losses::default();
-    let inlined = inline::inline(schema, &mut losses)?;
+    let (inlined, is_cut) = inline::inline(schema, &mut losses)?;
     let rooted = root::root(inlined, &mut losses)?;
     let (schema, strict) = match target {
         SchemaTarget::OpenAi | SchemaTarget::Anthropic | SchemaTarget::GeminiJson | SchemaTarget::Compatible => {
@@ -167,7 +170,7 @@ fn lower(schema: &Value, target: SchemaTarget) -> Result<Lowered, BrokenSchema> 
         },
         SchemaTarget::GeminiSubset => (gemini::lower(rooted, &mut losses), Strictness::NotAsked),
     };
-    Ok(Lowered { schema, strict, losses: losses.into_list() })
+    Ok(Lowered { schema, strict, losses: losses.into_list(), is_cut })
 }
 
 /// As [`compile`]; a schema that is none becomes one that takes any object, with the reason as its loss: for a tool that
@@ -188,7 +191,7 @@ pub fn compile_or_any(schema: &Value, target: SchemaTarget) -> Lowered {
                 }
                 _ => Strictness::NotAsked,
             };
-            Lowered { schema, strict, losses: losses.into_list() }
+            Lowered { schema, strict, losses: losses.into_list(), is_cut: false }
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn tokens(provider: &dyn Provider, model: &ModelRef, journal: &Journa
         messages: known.rest,
         tools: &[],
         allow_calls: false,
-        is_asked_anew: false,
+        has_open_demand: false,
     };
     Some(known.tokens.saturating_add(provider.measure(model.model(), &rest)?))
 }

@@ -294,7 +294,11 @@ mod tests {
         let prompt = SettingsOverlay { system_prompt: Some("x".repeat(60)), ..SettingsOverlay::default() };
         assert_eq!(limits.admit_chosen(None, &prompt), Ok(()));
         let schema = serde_json::json!({"type": "object", "description": "y".repeat(60)});
-        let output = Some(turnwright_core::OutputFormat { name: "o".to_owned(), schema, strict: true });
+        let output = Some(turnwright_core::OutputFormat::Schema(turnwright_core::OutputSchema {
+            name: "o".to_owned(),
+            schema,
+            strict: true,
+        }));
         for chosen in [
             SettingsOverlay { tools: Some(vec!["z".to_owned()]), ..prompt },
             SettingsOverlay { output, ..SettingsOverlay::default() },

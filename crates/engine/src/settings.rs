@@ -127,7 +127,7 @@ impl SettingsOverlay {
         if self.tool_choice == Some(ToolChoice::Tools(Vec::new())) {
             return Some("tool_choice names no tool; name one, or choose `none`".to_owned());
         }
-        if let Some(output) = &self.output {
+        if let Some(OutputFormat::Schema(output)) = &self.output {
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             if !(1..=64).contains(&output.name.len()) || !output.name.chars().all(fits) {
                 return Some(format!(

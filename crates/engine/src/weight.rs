@@ -89,7 +89,10 @@ fn chosen<'a>(
     by: Measure,
 ) -> usize {
     let prompt = system_prompt.map_or(0, str::len);
-    let form = output.map_or(0, |output| of_value(&output.schema, by));
+    let form = output.map_or(0, |output| match output {
+        OutputFormat::JsonObject => 0,
+        OutputFormat::Schema(output) => of_value(&output.schema, by),
+    });
     let tools = tools.map(|tool| of_definition(tool, by)).fold(0, usize::saturating_add);
     prompt.saturating_add(form).saturating_add(tools).saturating_add(globs.map(String::len).sum())
 }
@@ -168,7 +171,7 @@ mod tests {
         let prompt = SettingsOverlay { system_prompt: Some("x".repeat(MUCH)), ..SettingsOverlay::default() };
         let tools = SettingsOverlay { client_tools: Some(vec![definition()]), ..SettingsOverlay::default() };
         let schema = json!({"description": "x".repeat(MUCH)});
-        let output = Some(OutputFormat { name: "o".to_owned(), schema, strict: true });
+        let output = Some(OutputFormat::Schema(turnwright_core::OutputSchema { name: "o".to_owned(), schema, strict: true }));
         let form = SettingsOverlay { output, ..SettingsOverlay::default() };
         for overlay in [prompt, tools, form] {
             let settings = overlay.over(&TurnSettings::new("a/b".parse().unwrap()));

@@ -159,7 +159,7 @@ impl Host {
             messages,
             tools: &tools,
             allow_calls: true,
-            is_asked_anew: false,
+            has_open_demand: false,
         };
         let mut stream = provider.call(model.model(), &prompt)?;
         let mut assembler = Assembler::default();

@@ -8,7 +8,7 @@ mod ask;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{ContentBlock, OutputFormat, ProviderFailure, ProviderFailureKind, ToolChoice};
+use turnwright_core::{ContentBlock, OutputFormat, OutputSchema, ProviderFailure, ProviderFailureKind, ToolChoice};
 use turnwright_dialects::{MaxTokensField, Offered, Profile, SystemRole, TextForm, TextForms, ToolChoices, text_forms_in};
 use turnwright_engine::Clock;
 
@@ -298,7 +298,7 @@ impl Asking<'_> {
 
     async fn output(&mut self) {
         let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false});
-        let output = OutputFormat { name: "city".to_owned(), schema, strict: true };
+        let output = OutputFormat::Schema(OutputSchema { name: "city".to_owned(), schema, strict: true });
         let asked = self.ask(Ask { output: Some(output), ..Ask::says("Which city is the capital of France?") }).await;
         match asked {
             Ok(said) => match serde_json::from_str::<Value>(said.message.text().trim()) {

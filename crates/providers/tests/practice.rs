@@ -220,7 +220,7 @@ struct Answer {
 
 async fn answer_with(tools: &[Arc<ToolDefinition>], messages: Vec<PromptMessage<'_>>, allow_calls: bool) -> Answer {
     let settings = settings();
-    let prompt = Prompt { conversation: None, settings: &settings, messages, tools, allow_calls, is_asked_anew: false };
+    let prompt = Prompt { conversation: None, settings: &settings, messages, tools, allow_calls, has_open_demand: false };
     let mut answer = Answer { text: String::new(), calls: Vec::new(), finish: FinishReason::Error };
     for delta in deltas_of(&prompt).await.into_iter().flatten() {
         match delta {
@@ -495,7 +495,7 @@ async fn an_answer_comes_in_a_few_pieces_and_the_same_each_time() {
         ],
         tools: &tools,
         allow_calls: true,
-        is_asked_anew: false,
+        has_open_demand: false,
     };
     let once = deltas_of(&prompt).await;
     assert_eq!(once.len(), 8);
@@ -521,7 +521,7 @@ async fn it_calls_itself_what_it_is_and_has_one_model() {
         messages: Vec::new(),
         tools: &[],
         allow_calls: true,
-        is_asked_anew: false,
+        has_open_demand: false,
     };
     let failure = Practice.call("gpt", &prompt).err().unwrap();
     assert_eq!(failure.kind, ProviderFailureKind::NotFound);

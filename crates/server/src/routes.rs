@@ -253,8 +253,11 @@ async fn no_route(State(state): State<ServerState>, request: Request) -> ApiErro
 /// `path` is as the routes know it.
 fn no_such_route(state: &ServerState, path: &str) -> ApiError {
     let base = &state.site().path;
-    let is_there =
-        if path.starts_with("/v1/") { "/v1 has chat/completions, responses and models" } else { "the API is under /api/v1" };
+    let is_there = if path.starts_with("/v1/") {
+        "of OpenAI's API /v1 has chat/completions, responses and models alone"
+    } else {
+        "the API is under /api/v1"
+    };
     let is_there = is_there.replacen('/', &format!("{base}/"), 1);
     ApiError::new(StatusCode::NOT_FOUND, "no_such_route", format!("there is no route `{base}{path}`; {is_there}"))
 }

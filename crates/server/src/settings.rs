@@ -1,7 +1,7 @@
 //! Settings and conversations between the API's form and the engine's.
 
 use turnwright_api as api;
-use turnwright_core::{ApproveMode, ContentBlock, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, is_blank};
+use turnwright_core::{ApproveMode, ContentBlock, ModelRef, OutputFormat, OutputSchema, ReasoningEffort, ToolChoice, is_blank};
 use turnwright_engine::{Conversation, Engine, SettingsOverlay};
 
 use crate::error::ApiError;
@@ -97,11 +97,7 @@ pub(crate) fn conversation(conversation: Conversation) -> api::Conversation {
                 ToolChoice::Tools(names) => api::ToolChoice::Tools(names),
             }),
             parallel_calls: overlay.parallel_calls,
-            output: overlay.output.map(|output| api::OutputFormat {
-                name: output.name,
-                schema: output.schema,
-                strict: Some(output.strict),
-            }),
+            output: overlay.output.map(told_output),
         },
         tools: overlay.tools,
         pinned: overlay.pinned == Some(true),
@@ -159,7 +155,21 @@ fn tool_choice(choice: api::ToolChoice) -> ToolChoice {
 }
 
 fn output(output: api::OutputFormat) -> OutputFormat {
-    OutputFormat { name: output.name, schema: output.schema, strict: output.strict.unwrap_or(true) }
+    match output {
+        api::OutputFormat::Word(api::OutputWord::JsonObject) => OutputFormat::JsonObject,
+        api::OutputFormat::Schema(api::OutputSchema { name, schema, strict }) => {
+            OutputFormat::Schema(OutputSchema { name, schema, strict: strict.unwrap_or(true) })
+        }
+    }
+}
+
+fn told_output(output: OutputFormat) -> api::OutputFormat {
+    match output {
+        OutputFormat::JsonObject => api::OutputFormat::Word(api::OutputWord::JsonObject),
+        OutputFormat::Schema(OutputSchema { name, schema, strict }) => {
+            api::OutputFormat::Schema(api::OutputSchema { name, schema, strict: Some(strict) })
+        }
+    }
 }
 
 pub(crate) fn approve(mode: api::Approve) -> ApproveMode {

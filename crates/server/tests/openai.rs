@@ -21,6 +21,8 @@ use turnwright_testkit::{
 mod again;
 #[path = "openai/anew.rs"]
 mod anew;
+#[path = "openai/awaiting.rs"]
+mod awaiting;
 #[path = "openai/choosing.rs"]
 mod choosing;
 #[path = "openai/ending.rs"]
@@ -45,6 +47,8 @@ mod refusing;
 mod retelling;
 #[path = "openai/stopping.rs"]
 mod stopping;
+#[path = "openai/their_tools.rs"]
+mod their_tools;
 #[path = "openai/told_later.rs"]
 mod told_later;
 
@@ -605,7 +609,7 @@ async fn an_approval_is_asked_for_and_answered_as_items() {
     ]);
     let first = server.respond(&json!({"input": "Touch!"})).await.json();
     let asked: Vec<&Value> = first["output"].as_array().unwrap().iter().collect();
-    assert_eq!((first["status"].as_str(), asked.len()), (Some("completed"), 2));
+    assert_eq!((first["status"].as_str(), asked.len()), (Some("completed"), 3));
     assert_eq!((&asked[0]["type"], &asked[0]["name"]), (&json!("mcp_approval_request"), &json!("touch")));
     let unknown = json!([{"type": "mcp_approval_response", "approval_request_id": "mcpr_9_9", "approve": true}]);
     let refused = server.respond(&json!({"previous_response_id": first["id"], "input": unknown})).await;

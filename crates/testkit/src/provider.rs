@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use turnwright_core::prompt::{Prompt, PromptMessage};
-use turnwright_core::{Finish, FinishReason, ModelFacts, ProviderFailure, ProviderFailureKind, StreamDelta, Usage, text_of};
+use turnwright_core::{
+    Finish, FinishReason, ModelFacts, ProviderFailure, ProviderFailureKind, StreamDelta, ToolChoice, Usage, text_of,
+};
 use turnwright_engine::{ModelInfo, ModelStream, Provider, Providers};
 
 /// One scripted answer.
@@ -73,6 +75,7 @@ pub struct ScriptedProvider {
     answers: Mutex<VecDeque<Answer>>,
     rule: Option<Rule>,
     asked: Mutex<Vec<String>>,
+    demanded: Mutex<Vec<ToolChoice>>,
     max_tools: Option<usize>,
 }
 
@@ -91,6 +94,11 @@ impl ScriptedProvider {
     /// A provider that answers each prompt, described as in [`ScriptedProvider::asked`], by this rule.
     pub fn by(rule: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { rule: Some(Box::new(rule)), ..Self::default() })
+    }
+
+    /// What each prompt demanded that it call.
+    pub fn demanded(&self) -> Vec<ToolChoice> {
+        self.demanded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What it was asked, each prompt as lines of `user: …`, `assistant: … [calls]`, `result: …`, and whether it might call.
@@ -118,6 +126,7 @@ impl Provider for ScriptedProvider {
             None => self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
         };
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+        self.demanded.lock().unwrap_or_else(PoisonError::into_inner).push(prompt.tool_choice());
         let Some(answer) = answer else {
             return Err(ProviderFailure::new(ProviderFailureKind::Server, "the script is over"));
         };

@@ -46,8 +46,9 @@ assert.equal(response.output_text, 'Reading.Got hello file\n');
 assert.deepEqual(response.output.map((item) => item.type), ['message', 'mcp_call', 'message']);
 assert.equal(kinds.at(-1), 'response.completed');
 const asked = await client.responses.create({ model: 'p/m', input: 'write' });
-const request = asked.output.at(-1);
+const [request, told] = asked.output.slice(-2);
 assert.equal(request.type, 'mcp_approval_request');
+assert.match(told.content[0].text, /turnwright approvals decide call_/);
 const denied = await client.responses.create({
   model: 'p/m', previous_response_id: asked.id,
   input: [{ type: 'mcp_approval_response', approval_request_id: request.id, approve: false, reason: 'not now' }],

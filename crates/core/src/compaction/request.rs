@@ -167,7 +167,7 @@ fn question(transcript: &str) -> String {
 
 fn ask<'a>(settings: &'a TurnSettings, message: &'a UserMessage) -> Prompt<'a> {
     let messages = vec![PromptMessage::User { seq: Seq::FIRST, message }];
-    Prompt { conversation: None, settings, messages, tools: &[], allow_calls: false, is_asked_anew: false }
+    Prompt { conversation: None, settings, messages, tools: &[], allow_calls: false, has_open_demand: false }
 }
 
 /// A text of at most so many tokens and bytes, as `make` gives it for a number of bytes.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::call::{self, Call, CallState, CallView};
-use super::{Asks, Last, Misfit, Runs, SyntheticResult, Turn};
+use super::{Demand, Last, Misfit, Runs, SyntheticResult, Turn};
 use crate::budgets::Purpose;
 use crate::{
     AssistantMessage, CallId, Compacted, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome,
@@ -138,7 +138,7 @@ impl Turn {
             self.fallen = 0;
         }
         self.settings = Arc::new(settings.clone());
-        self.asks = Asks::Anew;
+        self.demand = Demand::Open;
         Ok(())
     }
 
@@ -171,6 +171,7 @@ impl Turn {
         self.newest_user = seq;
         self.steps_for_user = 0;
         self.length_strikes = 0;
+        self.demand = Demand::Open;
         self.rounds.forget();
     }
 
@@ -252,14 +253,16 @@ impl Turn {
         let finish = if message.is_refusal() { FinishReason::Refusal } else { message.finish.reason };
         self.last = Some(Last { seq, saw: message.saw, finish, cut_off, forced });
         self.just_compacted = false;
-        self.asks = Asks::Before;
         // The model was asked again after the cancel, for the sake of a user message that came later still.
         if self.cancel.is_some_and(|cancel| cancel < message.saw && cancel < self.newest_user) {
             self.cancel = None;
         }
-        // A message that had not seen the newest user message leaves that message's steps whole.
+        // A message that had not seen the newest user message leaves that message's steps whole, and its demand open.
         if message.saw >= self.newest_user {
             self.steps_for_user = self.steps_for_user.saturating_add(1);
+            if self.settings.is_met_by(message.calls().map(|call| call.name.as_str())) {
+                self.demand = Demand::Met;
+            }
         }
         self.steps = self.steps.saturating_add(1);
         Ok(())

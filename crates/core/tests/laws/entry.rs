@@ -5,8 +5,8 @@ use turnwright_core::budgets::{Amount, BudgetKind, BudgetUnit, Purpose};
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, AssistantBlock, BudgetStop, Claim, Compacted, ContentBlock, Control, CutOffCause,
     DecidedBy, DecodeError, DriverId, ENTRY_VERSION, Elicitation, ElicitationId, Elicited, Entry, FinishReason, ModelRef,
-    NativeBlock, Origin, Outcome, ProviderFailure, ProviderFailureKind, QuestionReason, Reserved, StopReason, ToolErrorKind,
-    ToolResult, TurnId, TurnStatus, Usage, Verdict, Waits, Wants,
+    NativeBlock, Origin, Outcome, OutputFormat, OutputSchema, ProviderFailure, ProviderFailureKind, QuestionReason, Reserved,
+    StopReason, ToolErrorKind, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, Verdict, Waits, Wants,
 };
 
 use crate::told::{
@@ -67,6 +67,7 @@ fn entries() -> Vec<Entry> {
         })),
         Entry::Control(Control::Uncompacted { summary: seq(7) }),
         retried(1),
+        user_message("hello", TurnSettings { output: Some(OutputFormat::JsonObject), ..settings() }),
         Entry::Control(Control::Settings { settings: Box::new(with_max_steps(4)) }),
         Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
         hidden(1),
@@ -184,11 +185,29 @@ fn the_stored_form_names_its_kind_outside() {
 }
 
 #[test]
+fn an_answer_of_any_json_is_stored_as_a_word_that_older_nodes_do_not_read() {
+    let with = |output: OutputFormat| TurnSettings { output: Some(output), ..settings() };
+    let json = with(OutputFormat::JsonObject);
+    let said = user_message("hello", json.clone());
+    assert!(said.encode().is_ok_and(|text| text.contains(r#""output":"json_object""#)));
+    let retried = Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(json.clone())) });
+    let chosen = Entry::Control(Control::Settings { settings: Box::new(json) });
+    assert_eq!([said, retried, chosen].map(|entry| entry.version()), [11; 3]);
+    // A schema is stored as it always was.
+    let schema = OutputSchema { name: "a".to_owned(), schema: json!({"type": "object"}), strict: true };
+    let said = user_message("hello", with(OutputFormat::Schema(schema)));
+    assert_eq!(said.version(), 1);
+    let text = said.encode().expect("it can be written");
+    assert!(text.contains(r#""output":{"name":"a","schema":{"type":"object"},"strict":true}"#), "{text}");
+    assert_eq!(Entry::decode(1, &text.replace(r#","strict":true"#, "")), Ok(said), "from before there was `strict`");
+}
+
+#[test]
 fn a_newer_version_is_not_read() {
     let text = started(call_id(3, 1), true).encode().expect("it can be written");
     let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
     assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
-    assert_eq!(error.to_string(), "entry is of version 11, this build reads up to 10");
+    assert_eq!(error.to_string(), "entry is of version 12, this build reads up to 11");
 }
 
 #[test]

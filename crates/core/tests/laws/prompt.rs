@@ -1,9 +1,12 @@
 //! What a model is shown.
 
+use std::sync::Arc;
+
+use serde_json::json;
 use turnwright_core::prompt::{self, PromptMessage, PromptResult};
 use turnwright_core::{
-    AssistantBlock, ContentBlock, Entry, FinishReason, NativeBlock, Outcome, QuestionReason, ToolErrorKind, ToolResult,
-    TurnStatus, Verdict,
+    AssistantBlock, ContentBlock, Control, Declared, Entry, FinishReason, NativeBlock, Outcome, QuestionReason, ToolChoice,
+    ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, TurnStatus, Verdict,
 };
 
 use crate::told::{
@@ -232,4 +235,56 @@ fn a_user_message_to_a_parked_turn_is_held() {
     let told = Told::new(settings()).asks_for(1).tell(question(call_id(3, 0), QuestionReason::Approval)).user("hurry");
     assert_eq!(shown(&told), ["user hello", "assistant 3 ", "results call_3_0 failed", "user hurry"]);
     assert!(told.turn().is_parked());
+}
+
+/// What the model must call next, where these tools are offered.
+fn demanded(told: &Told) -> ToolChoice {
+    let conversation = "c1".parse().expect("it is a name");
+    prompt::of(&conversation, &told.journal, told.turn().settings(), true).tool_choice()
+}
+
+fn tool(name: &str) -> Arc<ToolDefinition> {
+    Arc::new(ToolDefinition {
+        name: name.to_owned(),
+        source: "s".to_owned(),
+        tool: name.to_owned(),
+        title: None,
+        description: String::new(),
+        input_schema: json!({"type": "object"}),
+        annotations: None,
+        declared: Declared::default(),
+    })
+}
+
+/// A turn that demands this of a model that is offered a tool of ours, and the client's own where it has one.
+fn demanding(choice: ToolChoice, client_tools: Vec<Arc<ToolDefinition>>) -> Told {
+    let definitions = ["ours", "theirs"].map(tool).into();
+    let told = Told::new(TurnSettings { tool_choice: Some(choice), client_tools, ..settings() });
+    told.tell(Entry::Control(Control::Offered { definitions }))
+}
+
+fn calls(told: Told, name: &str, message: u64) -> Told {
+    told.says(FinishReason::ToolCalls, vec![tool_call(name, "{}")]).tell(failed(call_id(message, 0)))
+}
+
+#[test]
+fn a_demand_lasts_until_what_it_names_was_called() {
+    let theirs = || ToolChoice::Tool("theirs".to_owned());
+    let either = || ToolChoice::Tools(vec!["theirs".to_owned(), "gone".to_owned()]);
+    for (choice, client, once, first) in [
+        (theirs(), false, theirs(), theirs()),
+        (either(), false, theirs(), theirs()),
+        (ToolChoice::Required, true, ToolChoice::Required, ToolChoice::Required),
+        // Where whoever asks has no tool, any call is one.
+        (ToolChoice::Required, false, ToolChoice::Auto, ToolChoice::Required),
+    ] {
+        let told = demanding(choice.clone(), if client { vec![tool("theirs")] } else { Vec::new() });
+        assert_eq!(demanded(&told), first, "{choice:?}");
+        let told = calls(told, "ours", 4);
+        assert_eq!(demanded(&told), once, "{choice:?}");
+        let told = calls(told, "theirs", 6);
+        assert_eq!(demanded(&told), ToolChoice::Auto, "{choice:?}");
+        // Another message demands it again.
+        assert_eq!(demanded(&told.user("and now?")), first, "{choice:?}");
+    }
 }

@@ -13,7 +13,7 @@ use super::models::{self, Forced, Quiet, Rules, Sampling};
 use super::{HEADERS, native, output};
 use crate::demand;
 use crate::dialect::{HttpRequest, Target};
-use crate::form::{self, Form};
+use crate::form::{self, Held};
 use crate::json;
 use crate::kept::Kept;
 use crate::profile::ToolSchemas;
@@ -130,7 +130,9 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     }
     let own = prompt.settings.system_prompt.as_deref().filter(|text| !text.trim().is_empty());
     let output = prompt.settings.output.as_ref();
-    let (told, held) = if rules.forms == models::Forms::Takes { (None, output) } else { (output, None) };
+    let held = output.filter(|_| rules.forms == models::Forms::Takes);
+    let held = held.and_then(|output| output::closed(&Held::lowered(output, SchemaTarget::Anthropic).into_schema()?));
+    let told = output.filter(|_| held.is_none());
     if let Some(text) = form::system(own, told) {
         json::write_member("system", &[System { text: &text, cache_control: CacheControl {} }], &mut body);
     }
@@ -162,7 +164,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let thinking = thinking(prompt, target, rules, max_tokens).filter(|thinking| !is_forced || *thinking == Thinking::Disabled);
     let effort = settings.reasoning_effort.filter(|_| rules.thinking == models::Thinking::Adaptive);
     let effort = effort.and_then(|effort| effort_word(effort, rules));
-    let format = held.map(|output| Format { schema: output::closed(&Form::lowered(output, SchemaTarget::Anthropic).schema) });
+    let format = held.map(|schema| Format { schema });
     let thinks = thinking.is_some_and(|thinking| thinking != Thinking::Disabled);
     let rest = Rest {
         tool_choice,

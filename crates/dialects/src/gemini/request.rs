@@ -16,7 +16,7 @@ use super::continuation_token;
 use super::message::Writer;
 use super::model::{Model, Thinking};
 use crate::dialect::{HttpRequest, Target};
-use crate::form::{self, Form};
+use crate::form::{self, Held};
 use crate::json;
 use crate::kept::Kept;
 use crate::limits;
@@ -110,8 +110,9 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         });
     }
     let own = settings.system_prompt.as_deref().filter(|text| !text.is_empty());
-    let is_told = !prompt.tools.is_empty() && !model.takes_a_form_with_tools();
-    let (told, held) = if is_told { (settings.output.as_ref(), None) } else { (None, settings.output.as_ref()) };
+    let is_taken = prompt.tools.is_empty() || model.takes_a_form_with_tools();
+    let held = settings.output.as_ref().filter(|_| is_taken).map(|output| Held::lowered(output, fields.target()));
+    let told = settings.output.as_ref().filter(|_| !matches!(held, Some(Held::Schema(_))));
     if let Some(text) = form::system(own, told) {
         body.extend_from_slice(b"\"systemInstruction\":{\"parts\":[{\"text\":");
         json::write(&text, &mut body);
@@ -132,7 +133,8 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         let config = ToolConfig { function_calling_config: CallingConfig { mode, allowed_function_names } };
         json::write_member("toolConfig", &config, &mut body);
     }
-    let form = held.map(|output| Form::lowered(output, fields.target()).schema);
+    let response_mime_type = held.as_ref().map(|_| "application/json");
+    let form = held.and_then(Held::into_schema);
     let (response_schema, response_json_schema) = match fields {
         SchemaFields::JsonSchema => (None, form),
         SchemaFields::OpenApi => (form, None),
@@ -141,7 +143,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         temperature: settings.temperature.filter(|_| model.takes_temperature()),
         max_output_tokens: limits::output_tokens(settings, target.model),
         thinking_config: model.thinking(settings.reasoning_effort).map(ThinkingConfig::new),
-        response_mime_type: held.map(|_| "application/json"),
+        response_mime_type,
         response_schema,
         response_json_schema,
     };

@@ -3,6 +3,7 @@
 //! Tools and messages come first and in one order, so the bytes before a new message stay the same (law 7).
 
 use serde::Serialize;
+use serde_json::Value;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{ReasoningEffort, ToolChoice};
 
@@ -10,7 +11,7 @@ use super::message::{Message, Writer, pictures};
 use crate::demand;
 use crate::dialect::{HttpRequest, Target};
 use crate::facts::ReasoningStyle;
-use crate::form::{self, Form};
+use crate::form::{self, Held};
 use crate::json;
 use crate::kept::Kept;
 use crate::openai_chat::Tools;
@@ -56,7 +57,8 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     body.extend_from_slice(b",\"messages\":[");
     let own = settings.system_prompt.as_deref().filter(|text| !text.is_empty());
     // A grammar for the answer would let the model call nothing.
-    let (told, held) = if may_call { (settings.output.as_ref(), None) } else { (None, settings.output.as_ref()) };
+    let held = settings.output.as_ref().filter(|_| !may_call).map(|output| Held::lowered(output, SchemaTarget::Compatible));
+    let told = settings.output.as_ref().filter(|_| !matches!(held, Some(Held::Schema(_))));
     if let Some(text) = form::system(own, told) {
         Message::system(&text).write(&mut body);
     }
@@ -71,8 +73,8 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         json::write_member("think", think, &mut body);
     }
     let optional = think.iter().map(|_| "think").collect();
-    if let Some(output) = held {
-        json::write_member("format", &Form::lowered(output, SchemaTarget::Compatible).schema, &mut body);
+    if let Some(held) = held {
+        json::write_member("format", &held.into_schema().unwrap_or_else(|| Value::from("json")), &mut body);
     }
     let options = Options {
         num_ctx: window(target, prompt, body.len()),

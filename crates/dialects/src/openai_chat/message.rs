@@ -10,14 +10,14 @@ use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, Se
 use super::reasoning;
 use super::settings;
 use crate::dialect::Target;
-use crate::form;
+use crate::form::{self, Held};
 use crate::ids::Ids;
 use crate::json;
 use crate::kept::MessageWriter;
 use crate::media::{self, DataUrl};
 use crate::name::wire_name;
 use crate::outcome_mark;
-use crate::profile::{DocumentParts, EmptyContent, Profile, ReasoningReplay, StructuredOutput, SystemRole};
+use crate::profile::{DocumentParts, EmptyContent, Profile, ReasoningReplay, SystemRole};
 
 /// One message, ready to be written.
 #[derive(Debug, Default, Serialize)]
@@ -136,7 +136,7 @@ impl Writer {
     /// Writes the system prompt, where there is one.
     pub(super) fn system(profile: &Profile, prompt: &Prompt<'_>, out: &mut Vec<u8>) {
         let own = prompt.settings.system_prompt.as_deref().filter(|text| !text.is_empty());
-        let is_told = settings::structured_output(profile, prompt) != StructuredOutput::JsonSchema;
+        let is_told = !matches!(settings::held(profile, prompt), Some(Held::Schema(_)));
         let form = prompt.settings.output.as_ref().filter(|_| is_told);
         if let Some(text) = form::system(own, form) {
             let role = match profile.system_role {
@@ -148,7 +148,10 @@ impl Writer {
     }
 
     /// Writes what the model is told for this request alone.
-    pub(super) fn told(words: &str, out: &mut Vec<u8>) {
+    pub(super) fn told(profile: &Profile, prompt: &Prompt<'_>, words: &str, out: &mut Vec<u8>) {
+        if profile.assistant_after_results && matches!(prompt.messages.last(), Some(PromptMessage::Results(_))) {
+            write("assistant", Content::Text(Cow::Borrowed(AFTER_RESULTS)), out);
+        }
         write("user", Content::Text(Cow::Owned(format!("({words})"))), out);
     }
 

@@ -75,7 +75,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let demanded = prompt.tool_choice();
     let Settings { words, asks_for_format, rest } = settings::of(target, prompt, has_tools.then_some(&demanded));
     if let Some(words) = words {
-        Writer::told(&words, &mut body);
+        Writer::told(profile, prompt, &words, &mut body);
     }
     body.extend_from_slice(b"],");
     json::write_rest(&rest, &mut body);

@@ -7,7 +7,7 @@ use turnwright_core::{ReasoningEffort, ToolChoice};
 use crate::demand;
 use crate::dialect::Target;
 use crate::facts::ReasoningStyle;
-use crate::form::Form;
+use crate::form::{Form, Held};
 use crate::limits;
 use crate::profile::{MaxTokensField, Profile, ReasoningField, StructuredOutput, ToolChoices};
 
@@ -111,12 +111,9 @@ pub(super) fn of<'a>(target: &Target<'_>, prompt: &'a Prompt<'_>, demanded: Opti
     if is_forced && !profile.forced_calls_while_thinking && may_think {
         effort = Some(ReasoningEffort::None);
     }
-    let response_format = settings.output.as_ref().and_then(|output| match structured_output(profile, prompt) {
-        StructuredOutput::JsonSchema => {
-            Some(ResponseFormat { kind: "json_schema", json_schema: Some(Form::of(output, profile)) })
-        }
-        StructuredOutput::JsonObject => Some(ResponseFormat { kind: "json_object", json_schema: None }),
-        StructuredOutput::Prompt => None,
+    let response_format = held(profile, prompt).map(|held| match held {
+        Held::Schema(form) => ResponseFormat { kind: "json_schema", json_schema: Some(form) },
+        Held::JsonObject => ResponseFormat { kind: "json_object", json_schema: None },
     });
     let most = limits::output_tokens(settings, target.model);
     let limit = |field| most.filter(|_| profile.max_tokens_field == field);
@@ -147,10 +144,21 @@ impl Rest<'_> {
     }
 }
 
-/// How the form of the answer is asked for: in words where the endpoint takes no form beside tools.
-pub(super) fn structured_output(profile: &Profile, prompt: &Prompt<'_>) -> StructuredOutput {
+/// What the endpoint is asked for where the answer is to have a form: nothing where it takes no form, or none beside tools. What is
+/// not asked for by its schema is told to the model.
+pub(super) fn held<'a>(profile: &Profile, prompt: &'a Prompt<'_>) -> Option<Held<'a>> {
+    let output = prompt.settings.output.as_ref()?;
     let has_tools = profile.tools && !prompt.tools.is_empty();
-    if has_tools && !profile.structured_output_with_tools { StructuredOutput::Prompt } else { profile.structured_output }
+    if has_tools && !profile.structured_output_with_tools {
+        return None;
+    }
+    let held = match profile.structured_output {
+        StructuredOutput::JsonSchema | StructuredOutput::JsonSchemaAlone => Held::of(output, profile),
+        StructuredOutput::JsonObject => Held::JsonObject,
+        StructuredOutput::Prompt => return None,
+    };
+    let is_taken = held != Held::JsonObject || profile.structured_output != StructuredOutput::JsonSchemaAlone;
+    is_taken.then_some(held)
 }
 
 /// What the model must call, as the endpoint takes it, and in words where that says less.

@@ -14,7 +14,7 @@ use super::message::Writer;
 use super::tools;
 use crate::dialect::{HttpRequest, Target};
 use crate::facts::ReasoningStyle;
-use crate::form::Form;
+use crate::form::{self, Form, Held};
 use crate::json;
 use crate::kept::Kept;
 use crate::limits;
@@ -89,11 +89,19 @@ struct Text<'a> {
 }
 
 #[derive(Serialize)]
-struct Format<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(flatten)]
-    form: Form<'a>,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'a> {
+    JsonSchema(Form<'a>),
+    JsonObject,
+}
+
+impl<'a> From<Held<'a>> for Format<'a> {
+    fn from(held: Held<'a>) -> Self {
+        match held {
+            Held::Schema(form) => Self::JsonSchema(form),
+            Held::JsonObject => Self::JsonObject,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -129,6 +137,11 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         json::write_member("instructions", text, &mut body);
     }
     body.extend_from_slice(b",\"input\":[");
+    let held = settings.output.as_ref().map(|output| (output, Held::of(output, profile)));
+    if let Some((output, Held::JsonObject)) = &held {
+        // The API wants to read of JSON in the items, and takes no notice of the instructions there.
+        json::write(&serde_json::json!({"role": "developer", "content": form::in_words(output)}), &mut body);
+    }
     kept.write_messages(target, prompt, &mut body, || Writer::new(profile.tool_call_ids));
     body.extend_from_slice(b"],");
     let tool_choice = prompt.tool_choice();
@@ -150,10 +163,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let rest = Rest {
         tool_choice,
         parallel_tool_calls: settings.parallel_calls.filter(|_| !prompt.tools.is_empty() && profile.parallel_tool_calls),
-        text: settings
-            .output
-            .as_ref()
-            .map(|output| Text { format: Format { kind: "json_schema", form: Form::of(output, profile) } }),
+        text: held.map(|(_, held)| Text { format: held.into() }),
         reasoning: effort.map(|effort| Reasoning { effort, summary: "auto" }),
         max_output_tokens: limits::output_tokens(settings, target.model).map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
         temperature: settings.temperature.filter(|_| target.model.temperature != Some(false) && !is_thinking),

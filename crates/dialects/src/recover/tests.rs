@@ -29,7 +29,7 @@ fn offered() -> Offered {
         messages: Vec::new(),
         tools: &tools,
         allow_calls: true,
-        is_asked_anew: false,
+        has_open_demand: false,
     })
 }
 

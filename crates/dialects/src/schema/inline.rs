@@ -14,8 +14,8 @@ use super::modern::modernize;
 use super::place::Place;
 use super::resolve::{Resources, Target};
 
-/// The schema without references and meta keywords, in the forms of draft 2020-12.
-pub(super) fn inline(root: &Value, losses: &mut Losses) -> Result<Value, BrokenSchema> {
+/// The schema without references and meta keywords, in the forms of draft 2020-12; and whether a part of it is left open.
+pub(super) fn inline(root: &Value, losses: &mut Losses) -> Result<(Value, bool), BrokenSchema> {
     let resources = Resources::of(root);
     let mut checked = HashSet::new();
     let [first, last] = EXPANSIONS;
@@ -26,7 +26,7 @@ pub(super) fn inline(root: &Value, losses: &mut Losses) -> Result<Value, BrokenS
         schema = inliner.schema(root, "", &Place::ROOT, 0)?;
     }
     *losses = inliner.losses;
-    Ok(schema)
+    Ok((schema, inliner.is_cut))
 }
 
 struct Inliner<'a, 'v> {
@@ -38,11 +38,14 @@ struct Inliner<'a, 'v> {
     bytes: usize,
     checked: &'a mut HashSet<*const Value>,
     losses: Losses,
+    /// Whether something is left open.
+    is_cut: bool,
 }
 
 impl<'a, 'v> Inliner<'a, 'v> {
     fn new(resources: &'a Resources<'v>, limits: Expansion, root: &'v Value, checked: &'a mut HashSet<*const Value>) -> Self {
-        Self { resources, limits, open: vec![std::ptr::from_ref(root)], bytes: 0, checked, losses: Losses::default() }
+        let (open, losses) = (vec![std::ptr::from_ref(root)], Losses::default());
+        Self { resources, limits, open, bytes: 0, checked, losses, is_cut: false }
     }
 
     fn schema(&mut self, value: &'v Value, base: &str, place: &Place<'_>, level: usize) -> Result<Value, BrokenSchema> {
@@ -50,6 +53,7 @@ impl<'a, 'v> Inliner<'a, 'v> {
         if level > MAX_LEVELS {
             let meaning = format!("what is more than {MAX_LEVELS} levels deep is left open");
             self.losses.add(place, "", Change::Wider, meaning);
+            self.is_cut = true;
             return Ok(stub(value, None));
         }
         if self.open.len() > 1 {
@@ -150,11 +154,13 @@ impl<'a, 'v> Inliner<'a, 'v> {
         if self.open.iter().filter(|open| **open == pointer).count() >= self.limits.open {
             let what = name.map_or_else(|| "the schema".to_owned(), |name| format!("`{name}`"));
             self.losses.add(place, keyword, Change::Wider, format!("{what} contains itself: left open from here on"));
+            self.is_cut = true;
             return Ok(stub(target, name));
         }
         if self.bytes > self.limits.bytes {
             let meaning = format!("left open: what is referred to comes to more than {} bytes", self.limits.bytes);
             self.losses.add(place, keyword, Change::Wider, meaning);
+            self.is_cut = true;
             return Ok(stub(target, name));
         }
         self.open.push(pointer);

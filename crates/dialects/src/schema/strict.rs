@@ -21,7 +21,22 @@ const MAX_LONG_ENUM_BYTES: usize = 15_000;
 const LONG_ENUM: usize = 250;
 
 /// The formats that strict mode knows.
-const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+pub(super) const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+
+/// The keywords that mean the same there.
+pub(super) const PLAIN: [&str; 11] = [
+    "type",
+    "pattern",
+    "multipleOf",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "minItems",
+    "maxItems",
+    "description",
+    "title",
+];
 
 /// The schema in strict form: every object closed, every property required, the optional ones nullable.
 ///
@@ -65,8 +80,7 @@ fn schema(members: &Object, place: &Place<'_>, depth: usize, counts: &mut Counts
     for (keyword, value) in members {
         let here = place.child(keyword);
         match keyword.as_str() {
-            "type" | "pattern" | "multipleOf" | "maximum" | "exclusiveMaximum" | "minimum" | "exclusiveMinimum"
-            | "minItems" | "maxItems" | "description" | "title" => {
+            plain if PLAIN.contains(&plain) => {
                 lowered.insert(keyword.clone(), value.clone());
             }
             "format" if value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {

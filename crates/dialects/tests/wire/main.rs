@@ -7,6 +7,8 @@ mod anthropic;
 #[cfg(test)]
 mod chat;
 #[cfg(test)]
+mod forms;
+#[cfg(test)]
 mod gemini;
 #[cfg(test)]
 mod mangled;

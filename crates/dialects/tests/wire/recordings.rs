@@ -312,7 +312,7 @@ fn encoded(message: &AssistantMessage, recorded: &[Value]) -> Vec<Value> {
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
     let messages = vec![PromptMessage::Assistant { seq: Seq::FIRST, message }, PromptMessage::Results(results.collect())];
     let prompt =
-        Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, is_asked_anew: false };
+        Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, has_open_demand: false };
     let request = request(&OpenAiChat, &prompt, &Profile::COMPATIBLE);
     let body: Value = serde_json::from_slice(&request.body).unwrap();
     body["messages"].as_array().unwrap().clone()

@@ -44,7 +44,7 @@ pub(crate) fn offered(names: &[&str]) -> Offered {
         messages: Vec::new(),
         tools: &tools,
         allow_calls: true,
-        is_asked_anew: false,
+        has_open_demand: false,
     })
 }
 

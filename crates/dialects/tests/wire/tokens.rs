@@ -99,7 +99,7 @@ fn measured(dialect: &str, model: &str, conversation: &Value) -> u64 {
         messages: messages.collect(),
         tools: &tools,
         allow_calls: true,
-        is_asked_anew: false,
+        has_open_demand: false,
     };
     measure(dialect, model, &prompt)
 }

@@ -74,7 +74,7 @@ pub(super) async fn ask(provider: &HttpProvider, name: &str, model: &str, ask: A
     let tools = if ask.has_tools { tools() } else { Vec::new() };
     let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
     let prompt =
-        Prompt { conversation: None, settings: &settings, messages, tools: &tools, allow_calls: true, is_asked_anew: false };
+        Prompt { conversation: None, settings: &settings, messages, tools: &tools, allow_calls: true, has_open_demand: false };
     let mut stream = provider.call(model, &prompt)?;
     let (mut assembler, mut batches) = (Assembler::default(), 0);
     while let Some(deltas) = stream.next().await {

@@ -161,7 +161,7 @@ async fn what_a_model_refuses_is_left_out_of_its_requests_alone() {
         messages: Vec::new(),
         tools: &[],
         allow_calls: true,
-        is_asked_anew: false,
+        has_open_demand: false,
     };
     for model in ["m", "m", "other"] {
         assert_eq!(collect(provider.call(model, &prompt).unwrap()).await.text(), "hello", "{model}");
@@ -194,7 +194,7 @@ async fn reasoning_that_an_endpoint_cannot_read_any_more_is_left_out_once_and_th
     };
     let messages = vec![PromptMessage::Assistant { seq: Seq::FIRST, message: &message }];
     let prompt =
-        Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, is_asked_anew: false };
+        Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, has_open_demand: false };
     assert_eq!(collect(provider.call("m", &prompt).unwrap()).await.text(), "hello");
     let failure = collect(provider.call("m", &prompt).unwrap()).await.failed();
     assert_eq!((failure.kind, failure.code.as_deref()), (ProviderFailureKind::InvalidRequest, Some(code)));

@@ -81,7 +81,7 @@ async fn heard(provider: &HttpProvider, conversation: &str, messages: Vec<Prompt
         messages,
         tools: &[],
         allow_calls: true,
-        is_asked_anew: false,
+        has_open_demand: false,
     };
     let came = collect(provider.call("m", &prompt).unwrap()).await;
     assert_eq!(came.failure, None);
@@ -148,7 +148,7 @@ async fn what_does_not_help_is_not_remembered() {
         messages: messages.clone(),
         tools: &[],
         allow_calls: true,
-        is_asked_anew: false,
+        has_open_demand: false,
     };
     assert_eq!(collect(provider.call("m", &prompt).unwrap()).await.failed().status, Some(400));
     assert_eq!(ask(&provider, "a", messages).await, "Well.");

@@ -77,7 +77,7 @@ async fn a_server_that_names_itself_in_its_list_of_models_is_given_its_preset() 
         ("vllm", Some("\"vllm\"")),
         ("llamacpp", Some("\"llamacpp\"")),
         ("library", Some("\"ollama\"")),
-        ("organization_owner", None),
+        ("organization_owner", Some("\"lmstudio\"")),
         ("somebody", None),
     ] {
         let list = format!(r#"{{"object":"list","data":[{{"id":"m","owned_by":"{owner}"}}]}}"#);

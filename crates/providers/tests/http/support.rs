@@ -153,7 +153,7 @@ pub(crate) fn ask(provider: &HttpProvider) -> ModelStream {
         messages: vec![PromptMessage::User { seq: Seq::FIRST, message: &user }],
         tools: &[],
         allow_calls: true,
-        is_asked_anew: false,
+        has_open_demand: false,
     };
     provider.call("m", &prompt).unwrap()
 }

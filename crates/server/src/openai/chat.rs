@@ -6,7 +6,7 @@ use turnwright_api::openai::{
     ChatCall, ChatChoice, ChatCompletion, ChatFunction, ChatMessage, ChatUsage, CompletionTokens, Extras, PromptTokens,
     ToolEvent,
 };
-use turnwright_core::{AssistantMessage, ConversationId, Entry, QuestionReason, ToolDefinition, Usage};
+use turnwright_core::{AssistantMessage, ConversationId, Entry, ToolDefinition, Usage};
 use turnwright_engine::Event;
 
 use super::activity::{self, ToolActivity};
@@ -14,11 +14,11 @@ use super::chunk::{Chunks, Ended, Field, TellsUsage};
 use super::error::{failure_of, stream_error};
 use super::ids;
 use super::known::{Fingerprint, KnownHistories};
-use super::recalled::WAITS_FOR_DECISION;
 use super::retold::{More, Retold};
 use super::stops::Stops;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
+use super::waiting;
 use crate::error::ApiError;
 use crate::sse::Cut;
 use crate::stopping::{TOLD, is_stop};
@@ -375,36 +375,6 @@ impl ChatFold {
         }
     }
 
-    /// What waits for a person, and where they decide; this format has no other place for it.
-    fn waiting(&self) -> Option<String> {
-        if self.track.end != Some(End::Suspended) {
-            return None;
-        }
-        let (conversation, flags) = (&self.asked.conversation, &self.asked.command_flags);
-        let calls = self.track.asked_about().map(|call| {
-            let (danger, first, others) = match call.waits {
-                Some(QuestionReason::UnknownOutcome) => {
-                    (", which was interrupted and may have happened", "happened", "`run_again` or `skip`")
-                }
-                Some(_) | None => ("", "allow", "`deny`"),
-            };
-            format!(
-                "- `{}` with {}{danger}\n  `turnwright approvals decide {} {first} --approval {} --conversation {conversation}{flags}` (or {others})",
-                call.name,
-                call.arguments,
-                call.id,
-                call.approval()
-            )
-        });
-        let lines: Vec<String> = calls.chain(self.track.questions(conversation)).collect();
-        (!lines.is_empty()).then(|| {
-            format!(
-                "{WAITS_FOR_DECISION}\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is decided; another message here declines it.",
-                lines.join("\n")
-            )
-        })
-    }
-
     fn remember(&self, calls: &[ChatCall]) {
         let mut history = self.asked.history.clone();
         history.answer(&self.said, calls.iter().map(|call| call.id.as_str()));
@@ -482,7 +452,7 @@ impl Tells for ChatFold {
             }
             return;
         }
-        if let Some(text) = self.waiting() {
+        if let Some(text) = waiting::text(&self.track, &self.asked.conversation, &self.asked.command_flags) {
             self.note(&text, out);
         }
         if let Some(End::Finished { status: "stopped", error: Some(summary), .. }) = &self.track.end {

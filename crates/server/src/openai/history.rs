@@ -11,6 +11,8 @@ use turnwright_engine::artifacts::is_artifact_id;
 use turnwright_engine::qualified;
 use turnwright_host::import;
 
+use super::clients;
+use super::foreign;
 use super::known::Fingerprint;
 use crate::error::ApiError;
 
@@ -466,14 +468,18 @@ fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
             };
             Ok(Item { said, messages: Messages::Made(vec![json!({"role": role, "content": content})]) })
         }
-        "function_call" => {
-            let (id, name) = (needed("call_id")?, needed("name")?);
-            let function = json!({"name": name, "arguments": text("arguments").unwrap_or_default()});
+        "function_call" | "custom_tool_call" => {
+            let (id, name) = (needed("call_id")?, clients::model_name(text("namespace").as_deref(), &needed("name")?));
+            let arguments = match kind.as_str() {
+                "custom_tool_call" => clients::arguments_of(&text("input").unwrap_or_default()),
+                _ => text("arguments").unwrap_or_default(),
+            };
+            let function = json!({"name": name, "arguments": arguments});
             let call = json!({"id": id, "type": "function", "function": function});
             let messages = Messages::Made(vec![json!({"role": "assistant", "content": null, "tool_calls": [call]})]);
             Ok(Item { said: Said::Answer { text: String::new(), calls: vec![id] }, messages })
         }
-        "function_call_output" => {
+        "function_call_output" | "custom_tool_call_output" => {
             let call = needed("call_id")?;
             let output = item.get("output").filter(|output| !output.is_null());
             let output = output.ok_or_else(|| wrong("has no `output`".to_owned()))?;
@@ -488,10 +494,7 @@ fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
         }
         "item_reference" => Ok(Item { said: Said::Reference { at, id: needed("id")? }, messages: Messages::Made(Vec::new()) }),
         "mcp_call" => Ok(Item { said: Said::Echo, messages: Messages::Made(ran(at, item)) }),
-        "reasoning" | "mcp_list_tools" | "mcp_approval_request" => {
-            Ok(Item { said: Said::Echo, messages: Messages::Made(Vec::new()) })
-        }
-        _ => Err(wrong(format!("is of type `{kind}`, which is not known here"))),
+        kind => foreign::item(at, kind, item).ok_or_else(|| wrong(format!("is of type `{kind}`, which is not known here"))),
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn read_request(text: &str) -> Option<(ApprovalId, Option<Conversatio
 }
 
 /// What the names of a response's items begin with.
-const ITEMS: [&str; 4] = ["msg_", "rs_", "fc_", "mcp_"];
+const ITEMS: [&str; 5] = ["msg_", "rs_", "fc_", "ctc_", "mcp_"];
 
 /// The name of an item of the response after an entry, by its place there. It holds the conversation as the name of a call does.
 pub(crate) fn item_id(prefix: &str, conversation: &ConversationId, after: Seq, index: usize) -> String {

@@ -4,15 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_api::openai::{Extras, WireResponse};
-use turnwright_core::{
-    AssistantMessage, CallId, Control, ConversationId, Entry, ProviderFailure, QuestionReason, ToolDefinition,
-};
+use turnwright_core::{AssistantMessage, CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition};
 use turnwright_engine::Event;
 
 use super::chunk::json as write_json;
 use super::error::failure_of;
 use super::ids;
-use super::recalled::WAITS_FOR_ANSWER;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
 use crate::sse::Cut;
@@ -29,6 +26,7 @@ pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
 mod texts;
+mod waiting;
 
 /// The numbers of events between two processes that told a part: more than any part has bytes, and so few that the numbers of
 /// millions of processes can be told as numbers of JavaScript.
@@ -73,6 +71,8 @@ pub(crate) struct ResponseFold {
     is_started: bool,
     /// Where its client says all that there was.
     remembered: Option<Remembered>,
+    /// With which the command that decides reaches this data.
+    command_flags: String,
 }
 
 /// An item that grows.
@@ -112,7 +112,14 @@ impl ResponseFold {
             messages: 0,
             is_started: false,
             remembered: None,
+            command_flags: String::new(),
         }
+    }
+
+    /// The same with these flags of the command that decides.
+    pub(crate) fn decided_with(mut self, flags: &str) -> Self {
+        flags.clone_into(&mut self.command_flags);
+        self
     }
 
     /// The same for a client that says all that there was, so that it is known where it says this too.
@@ -459,33 +466,6 @@ impl ResponseFold {
         json!({"id": id, "type": "mcp_call", "server_label": server, "name": tool, "arguments": arguments, "output": null,
                "error": null, "status": status, "approval_request_id": request})
     }
-
-    /// What calls ask of people, and where they answer: as a message, since the API has no item for it.
-    fn questions(&mut self, out: &mut Vec<u8>) {
-        let conversation = &self.conversation;
-        let lines: Vec<String> = self.track.questions(conversation).collect();
-        if lines.is_empty() {
-            return;
-        }
-        let text = format!(
-            "{WAITS_FOR_ANSWER}\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is answered; another message here declines it.",
-            lines.join("\n")
-        );
-        self.note(&text, out);
-    }
-
-    /// A call that the client runs.
-    fn hand_over(&mut self, call: &Call, out: &mut Vec<u8>) {
-        let id = self.item_id("fc");
-        let call_id = ids::call_id(&self.conversation, call.id);
-        let item = |arguments: &str, status: &str| json!({"id": id, "type": "function_call", "call_id": call_id, "name": call.name, "arguments": arguments, "status": status});
-        let index = self.add(item("", "in_progress"), out);
-        let delta = json!({"item_id": id, "output_index": index, "delta": call.arguments});
-        self.tell(out, "response.function_call_arguments.delta", &delta);
-        let done = json!({"item_id": id, "output_index": index, "name": call.name, "arguments": call.arguments});
-        self.tell(out, "response.function_call_arguments.done", &done);
-        self.done(index, item(&call.arguments, "completed"), out);
-    }
 }
 
 impl Tells for ResponseFold {
@@ -552,22 +532,7 @@ impl Tells for ResponseFold {
             self.done(index, item, out);
         }
         if self.track.end == Some(End::Suspended) {
-            let handed: Vec<Call> = self.track.handed_over().cloned().collect();
-            for call in &handed {
-                self.hand_over(call, out);
-            }
-            let asked: Vec<Call> = self.track.asked_about().cloned().collect();
-            for call in &asked {
-                if let Some(known) = call.waits.and_then(QuestionReason::to_know) {
-                    self.note(&format!("{}: {known}", call.name), out);
-                }
-                let (server, tool) = self.server_and_tool(&call.name);
-                let item = json!({"id": ids::request_id(&self.conversation, call.approval()), "type": "mcp_approval_request",
-                                  "server_label": server, "name": tool, "arguments": call.arguments});
-                let index = self.add(item.clone(), out);
-                self.done(index, item, out);
-            }
-            self.questions(out);
+            self.waits(out);
         }
         if self.track.status() == Some("step_limit") {
             self.note(STEP_LIMIT, out);

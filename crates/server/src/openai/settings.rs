@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{Declared, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition};
+use turnwright_core::{Declared, OutputFormat, OutputSchema, ReasoningEffort, ToolChoice, ToolDefinition};
 use turnwright_engine::{Engine, SettingsOverlay};
 
+use super::clients::model_name;
 use crate::error::ApiError;
 
 /// Where the tools of a client come from, as they are stored.
@@ -121,7 +122,7 @@ pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[Arc<ToolDefinition>])
             _ => Err(unknown()),
         },
         Some(choice @ Value::Object(object)) => match object.get("type").and_then(Value::as_str) {
-            Some("function" | "mcp") => {
+            Some("function" | "custom" | "mcp") => {
                 let named = named(choice, tools).map_err(|what| wrong(&what))?;
                 word(match <[String; 1]>::try_from(named) {
                     Ok([one]) => ToolChoice::Tool(one),
@@ -152,6 +153,9 @@ pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[Arc<ToolDefinition>])
 /// The tools that a function, or a tool of a server, or a server as a whole stands for; or what is wrong.
 fn named(choice: &Value, tools: &[Arc<ToolDefinition>]) -> Result<Vec<String>, String> {
     let name = choice.get("name").or_else(|| choice.get("function")?.get("name")).and_then(Value::as_str);
+    let namespace = choice.get("namespace").and_then(Value::as_str);
+    let name = name.map(|name| model_name(namespace, name));
+    let name = name.as_deref();
     let server = choice.get("server_label").and_then(Value::as_str);
     let is_named = |tool: &&Arc<ToolDefinition>| match (server, name) {
         (Some(server), Some(name)) => tool.source == server && tool.tool == name,
@@ -203,10 +207,7 @@ pub(crate) fn output(place: &str, format: Option<&Value>) -> Result<Option<Outpu
     let wrong = |what: &str| ApiError::invalid(format!("`{place}` {what}")).about(place);
     match format.get("type").and_then(Value::as_str) {
         Some("text") => Ok(None),
-        Some("json_object") => {
-            let schema = json!({"type": "object"});
-            Ok(Some(OutputFormat { name: "json_object".to_owned(), schema, strict: false }))
-        }
+        Some("json_object") => Ok(Some(OutputFormat::JsonObject)),
         Some("json_schema") => {
             let (inner, place) = match format.get("json_schema") {
                 Some(inner) => (inner, format!("{place}.json_schema")),
@@ -227,7 +228,7 @@ pub(crate) fn output(place: &str, format: Option<&Value>) -> Result<Option<Outpu
                 return Err(wrong("name", &format!("is {}, {NAMES}", short(&Value::from(name)))));
             }
             let strict = inner.get("strict").and_then(Value::as_bool).unwrap_or(false);
-            Ok(Some(OutputFormat { name, schema, strict }))
+            Ok(Some(OutputFormat::Schema(OutputSchema { name, schema, strict })))
         }
         _ => Err(wrong(&format!("is {}, it must be of type text, json_object or json_schema", short(format)))),
     }

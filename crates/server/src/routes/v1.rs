@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::from_fn;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{any, get};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -40,13 +40,18 @@ pub(super) fn description() -> OpenApiRouter<ServerState> {
 /// The routes under `/v1`. Whatever is refused there is refused in OpenAI's shape.
 pub(super) fn router() -> Router<ServerState> {
     routes()
+        // Else they would be taken for names of responses.
+        .route("/responses/compact", any(not_there))
+        .route("/responses/input_tokens", any(not_there))
         // A model's name has slashes, which clients send as they are.
         .route("/models/{*id}", get(models::show))
-        .fallback(|State(state): State<ServerState>, request: Request| async move {
-            no_such_route(&state, &format!("/v1{}", request.uri().path()))
-        })
+        .fallback(not_there)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn(in_their_shape))
+}
+
+async fn not_there(State(state): State<ServerState>, request: Request) -> ApiError {
+    no_such_route(&state, &format!("/v1{}", request.uri().path()))
 }
 
 /// How tool activity is shown, where the request says.
@@ -95,7 +100,8 @@ fn body<'a, T: Deserialize<'a>>(whole: &'a Whole, can_be_read: impl Fn(&str) -> 
 /// Names the conversation and the turn in the head of a response.
 fn name(response: &mut Response, begun: &Named) {
     let headers = response.headers_mut();
-    for (header, value) in [(CONVERSATION_HEADER, &begun.conversation), ("x-turnwright-turn", &begun.turn)] {
+    let named = [(CONVERSATION_HEADER, &begun.conversation), ("x-turnwright-turn", &begun.turn), (LEFT_OUT, &begun.left_out)];
+    for (header, value) in named.into_iter().filter(|(_, value)| !value.is_empty()) {
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(HeaderName::from_static(header), value);
         }
@@ -106,10 +112,24 @@ fn name(response: &mut Response, begun: &Named) {
 struct Named {
     conversation: String,
     turn: String,
+    /// The kinds of tools that the request names and that nobody here runs.
+    left_out: String,
 }
+
+/// The header that names those.
+const LEFT_OUT: &str = "x-turnwright-left-out";
 
 impl Named {
     fn of(begun: &Begun) -> Self {
-        Self { conversation: begun.conversation.to_string(), turn: begun.part.turn.to_string() }
+        let (conversation, turn) = (begun.conversation.to_string(), begun.part.turn.to_string());
+        Self { conversation, turn, left_out: String::new() }
+    }
+
+    fn leaving_out(mut self, kinds: &[String]) -> Self {
+        self.left_out = kinds.join(", ");
+        if !kinds.is_empty() {
+            tracing::debug!(conversation = %self.conversation, kinds = self.left_out, "tools that nobody here runs were left out");
+        }
+        self
     }
 }

@@ -1,7 +1,7 @@
 //! Requests that go on with a turn and ask for the rest of it otherwise than the one before.
 
 use serde_json::{Value, json};
-use turnwright_core::{Control, Entry, StoredEntry, ToolChoice, TurnSettings};
+use turnwright_core::{Control, Entry, OutputFormat, StoredEntry, ToolChoice, TurnSettings};
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, call, text};
 
 use crate::{Server, server, server_with, user};
@@ -49,7 +49,10 @@ async fn results_are_gone_on_with_as_the_request_that_brings_them_asks() {
     let chosen = settings(&server, next.header("x-turnwright-conversation")).await;
     assert_eq!(chosen.len(), 1);
     assert_eq!((&chosen[0].tool_choice, chosen[0].temperature), (&Some(ToolChoice::Required), Some(0.9)));
-    let output = chosen[0].output.as_ref().map(|output| output.name.as_str());
+    let output = chosen[0].output.as_ref().and_then(|output| match output {
+        OutputFormat::Schema(output) => Some(output.name.as_str()),
+        OutputFormat::JsonObject => None,
+    });
     assert_eq!((chosen[0].client_tools[0].name.as_str(), output), ("two", Some("form")));
     assert_eq!(chosen[0].system_prompt.as_deref(), Some("You are TWO."));
 }

@@ -29,6 +29,32 @@ async fn a_tool_runs_only_where_the_request_lets_the_model_choose_it() {
 }
 
 #[tokio::test]
+async fn a_demand_is_not_met_by_a_call_of_another_tool() {
+    let choices = [json!("required"), json!({"type": "function", "name": "pick"})];
+    for choice in choices {
+        let looks = Answer::whole([call(0, "lab__look", "{}")]);
+        let server = server([looks, crate::picks(), Answer::whole([text("Fine.")])]);
+        let tool = json!({"type": "function", "name": "pick", "parameters": {"type": "object"}});
+        let response = server.respond(&json!({"input": "Go", "tools": [tool], "tool_choice": choice})).await.json();
+        assert_eq!(response["output"].as_array().unwrap().last().unwrap()["type"], "function_call", "{response}");
+        let demanded = server.provider.demanded();
+        assert_eq!((demanded.len(), &demanded[0]), (2, &demanded[1]), "{choice}");
+        assert_ne!(demanded[1], turnwright_core::ToolChoice::Auto, "{choice}");
+    }
+}
+
+#[tokio::test]
+async fn json_mode_is_told_as_it_was_asked_for() {
+    let server = server([Answer::whole([text("{}")])]);
+    let format = json!({"format": {"type": "json_object"}});
+    let response = server.respond(&json!({"input": "Go", "text": format})).await.json();
+    assert_eq!(response["text"], format);
+    let conversation = response["conversation"]["id"].as_str().unwrap().parse().unwrap();
+    let output = server.engine.look(&conversation, |journal| journal.turn().unwrap().settings().output.clone()).await.unwrap();
+    assert_eq!(output, Some(turnwright_core::OutputFormat::JsonObject));
+}
+
+#[tokio::test]
 async fn calls_after_the_most_that_a_response_may_make_are_not_run() {
     let looks = |at: u32| call(at, "lab__look", "{}");
     let server =

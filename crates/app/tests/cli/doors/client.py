@@ -47,12 +47,15 @@ def responses():
             return stream.get_final_response()
 
     first = read(input=prompt)
-    asked = first.output[-1]
-    assert [item.type for item in first.output] == ["message", "mcp_call", "mcp_call", "message", "mcp_call", "mcp_approval_request"], first
+    *output, told = first.output
+    asked = output[-1]
+    assert [item.type for item in output] == ["message", "mcp_call", "mcp_call", "message", "mcp_call", "mcp_approval_request"], first
+    assert "turnwright approvals decide call_" in told.content[0].text, first
     answer = {"type": "mcp_approval_response", "approval_request_id": asked.id, "approve": True}
     second = read(input=[answer], previous_response_id=first.id)
     conversation = second.turnwright["conversation_id"]
-    return conversation, first.output_text + second.output_text
+    said = "".join(item.content[0].text for item in output if item.type == "message")
+    return conversation, said + second.output_text
 
 
 conversation, text = {"completions": completions, "responses": responses}[door]()

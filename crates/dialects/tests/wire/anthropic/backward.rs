@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use turnwright_core::prompt::{PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
-    AssistantBlock, AssistantMessage, CallId, ContentBlock, EmbeddedResource, Outcome, OutputFormat, ReasoningEffort, ToolCall,
-    ToolChoice, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, ContentBlock, EmbeddedResource, Outcome, OutputFormat, OutputSchema,
+    ReasoningEffort, ToolCall, ToolChoice, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
 };
 
 use super::native;
@@ -152,7 +152,8 @@ fn settings(body: &Value) -> TurnSettings {
         None => None,
     };
     let schema = form(body)["schema"].clone();
-    settings.output = schema.is_object().then(|| OutputFormat { name: "answer".to_owned(), schema, strict: true });
+    settings.output =
+        schema.is_object().then(|| OutputFormat::Schema(OutputSchema { name: "answer".to_owned(), schema, strict: true }));
     if body["tool_choice"]["type"] == "any" {
         settings.tool_choice = Some(ToolChoice::Required);
     }

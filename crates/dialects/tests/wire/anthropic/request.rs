@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, CutOffCause, EmbeddedResource, Finish, FinishReason,
-    ModelRef, Origin, Outcome, OutputFormat, ProviderFailure, ReasoningEffort, Seq, ToolCall, ToolDefinition, ToolErrorKind,
-    ToolResult, TurnSettings, Usage, UserMessage,
+    ModelRef, Origin, Outcome, OutputFormat, OutputSchema, ProviderFailure, ReasoningEffort, Seq, ToolCall, ToolDefinition,
+    ToolErrorKind, ToolResult, TurnSettings, Usage, UserMessage,
 };
 use turnwright_dialects::anthropic::Anthropic;
 use turnwright_dialects::{Dialect, HttpRequest, Kept, ModelFacts, Profile, ReasoningStyle, Target};
@@ -116,7 +116,7 @@ impl<'a> Ask<'a> {
     pub(super) fn request_with(&self, kept: &mut Kept) -> HttpRequest {
         let (settings, messages, tools) = (&self.settings, self.messages.clone(), &self.tools);
         let prompt =
-            Prompt { conversation: None, settings, messages, tools, allow_calls: self.allow_calls, is_asked_anew: false };
+            Prompt { conversation: None, settings, messages, tools, allow_calls: self.allow_calls, has_open_demand: false };
         let target = Target { origin: &origin(&self.model), profile: &self.profile, model: &self.facts };
         Anthropic.request(&target, &prompt, kept)
     }
@@ -340,7 +340,7 @@ fn models_from_before_there_were_forms_are_told_of_one_in_words() {
         let mut ask = Ask::new(vec![message(1, &hello)]);
         ask.model = model.to_owned();
         let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": false});
-        ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema, strict: true });
+        ask.settings.output = Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema, strict: true }));
         let body: Value = serde_json::from_slice(&ask.request().body).unwrap();
         (body["system"].to_string().contains("city"), body.get("output_config").is_some())
     };
@@ -516,18 +516,19 @@ fn the_form_of_an_answer_is_demanded_as_far_as_the_api_can() {
         "$schema": "x", "type": "object", "title": "T",
         "properties": {
             "n": {"type": "integer", "minimum": 3, "description": "How many."},
-            "l": {"type": "array", "items": {"type": "object", "properties": {}}, "minItems": 2},
+            "l": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "null"}}}, "minItems": 2},
             "c": {"oneOf": [{"type": "string", "format": "uuid"}, {"type": "string", "format": "hostname"}]},
             "f": {"type": "string", "format": "phone"},
         },
         "required": ["n"],
     });
-    ask.settings.output = Some(OutputFormat { name: "o".to_owned(), schema, strict: true });
+    ask.settings.output = Some(OutputFormat::Schema(OutputSchema { name: "o".to_owned(), schema, strict: true }));
+    let item = json!({"type": "object", "properties": {"x": {"type": "null"}}, "additionalProperties": false});
     let expected = json!({
         "type": "object",
         "properties": {
             "n": {"type": "integer", "description": "How many. {minimum: 3}"},
-            "l": {"type": "array", "items": {"type": "object", "additionalProperties": false}, "description": "{minItems: 2}"},
+            "l": {"type": "array", "items": item, "description": "{minItems: 2}"},
             "c": {"anyOf": [{"type": "string", "format": "uuid"}, {"type": "string", "format": "hostname"}]},
             "f": {"type": "string", "description": "{format: \"phone\"}"},
         },
@@ -543,7 +544,7 @@ fn the_form_of_an_answer_has_its_references_in_place() {
     let mut ask = Ask::new(vec![message(1, &hello)]);
     let schema =
         json!({"type": "object", "properties": {"city": {"$ref": "#/$defs/name"}}, "$defs": {"name": {"type": "string"}}});
-    ask.settings.output = Some(OutputFormat { name: "o".to_owned(), schema, strict: true });
+    ask.settings.output = Some(OutputFormat::Schema(OutputSchema { name: "o".to_owned(), schema, strict: true }));
     let expected = json!({"type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": false});
     assert_eq!(ask.body()["output_config"]["format"]["schema"], expected);
 }

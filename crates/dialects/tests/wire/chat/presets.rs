@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, EmbeddedResource, Finish, FinishReason, ModelRef,
-    Origin, Outcome, OutputFormat, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolResult, TurnSettings, Usage,
-    UserMessage,
+    Origin, Outcome, OutputFormat, OutputSchema, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolResult,
+    TurnSettings, Usage, UserMessage,
 };
 use turnwright_dialects::openai_chat::OpenAiChat;
 use turnwright_dialects::{Dialect, Kept, ModelFacts, Offered, Profile, Target};
@@ -24,7 +24,7 @@ fn body(preset: &str, settings: &TurnSettings) -> Value {
     let schema = || json!({"type": "object", "properties": {}});
     let tools: Vec<Arc<ToolDefinition>> = vec![tool("f", schema()), tool("g", schema())];
     let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
-    let prompt = Prompt { conversation: None, settings, messages, tools: &tools, allow_calls: true, is_asked_anew: false };
+    let prompt = Prompt { conversation: None, settings, messages, tools: &tools, allow_calls: true, has_open_demand: false };
     serde_json::from_slice(&request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body).unwrap()
 }
 
@@ -153,7 +153,8 @@ fn what_a_server_may_refuse_can_be_taken_out_piece_by_piece() {
     let asked = TurnSettings { reasoning_effort: Some(ReasoningEffort::Low), ..settings() };
     let user = UserMessage { content: vec![ContentBlock::text("Hi")], settings: asked.clone() };
     let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
-    let prompt = Prompt { conversation: None, settings: &asked, messages, tools: &[], allow_calls: true, is_asked_anew: false };
+    let prompt =
+        Prompt { conversation: None, settings: &asked, messages, tools: &[], allow_calls: true, has_open_demand: false };
     let whole = request(&OpenAiChat, &prompt, &Profile::preset("groq").unwrap());
     let without = |names: &[&str]| {
         let mut request = whole.clone();
@@ -184,7 +185,7 @@ fn a_pdf_is_written_as_the_server_takes_it() {
     let part = |preset: &str| {
         let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
         let prompt =
-            Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, is_asked_anew: false };
+            Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, has_open_demand: false };
         let body = request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body;
         serde_json::from_slice::<Value>(&body).unwrap()["messages"][0]["content"][0].clone()
     };
@@ -195,7 +196,7 @@ fn a_pdf_is_written_as_the_server_takes_it() {
 
 #[test]
 fn a_form_of_the_answer_is_asked_for_as_the_server_takes_it() {
-    let output = OutputFormat { name: "o".to_owned(), schema: json!({"type": "object"}), strict: true };
+    let output = OutputFormat::Schema(OutputSchema { name: "o".to_owned(), schema: json!({"type": "object"}), strict: true });
     let asked = TurnSettings { output: Some(output), system_prompt: Some("Be brief.".to_owned()), ..settings() };
     let rest = body("xai", &asked);
     assert_eq!(rest["response_format"]["type"], "json_schema");
@@ -240,7 +241,7 @@ fn images_are_sent_where_neither_the_server_nor_the_model_is_known_to_take_none(
     let has_image = |preset: &str, images: Option<bool>| {
         let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
         let prompt =
-            Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, is_asked_anew: false };
+            Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, has_open_demand: false };
         let (profile, model) = (Profile::preset(preset).unwrap(), ModelFacts { images, ..ModelFacts::default() });
         let target = Target { origin: &origin, profile: &profile, model: &model };
         let body = OpenAiChat.request(&target, &prompt, &mut Kept::default()).body;
@@ -272,7 +273,7 @@ fn an_assistant_message_follows_results_where_a_user_message_may_not() {
             PromptMessage::User { seq: Seq::FIRST, message: &user },
         ];
         let prompt =
-            Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, is_asked_anew: false };
+            Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true, has_open_demand: false };
         let body = request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body;
         let body: Value = serde_json::from_slice(&body).unwrap();
         body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap().to_owned()).collect::<Vec<_>>()

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, EmbeddedResource, Finish, FinishReason, ModelRef,
-    NativeBlock, Origin, Outcome, OutputFormat, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind,
-    ToolResult, TurnSettings, Usage, UserMessage,
+    NativeBlock, Origin, Outcome, OutputFormat, OutputSchema, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition,
+    ToolErrorKind, ToolResult, TurnSettings, Usage, UserMessage,
 };
 use turnwright_dialects::openai_chat::OpenAiChat;
 use turnwright_dialects::{
@@ -82,7 +82,7 @@ impl<'a> Ask<'a> {
             messages: self.messages.clone(),
             tools: &self.tools,
             allow_calls: self.allow_calls,
-            is_asked_anew: false,
+            has_open_demand: false,
         }
     }
 
@@ -431,7 +431,7 @@ fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
             messages,
             tools: &tools,
             allow_calls: true,
-            is_asked_anew: false,
+            has_open_demand: false,
         };
         let body = request(&OpenAiChat, &prompt, &Profile::preset("openai").unwrap()).body;
         let body = String::from_utf8(body.into_vec()).unwrap();
@@ -515,7 +515,8 @@ fn a_form_for_the_answer_is_a_response_format() {
     let mut ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &question }]);
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
         "additionalProperties": false});
-    ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
+    ask.settings.output =
+        Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema: schema.clone(), strict: true }));
     let expected = json!({"type": "json_schema", "json_schema": {"name": "place", "schema": schema, "strict": true}});
     for profile in [COMPATIBLE, &Profile::OPENAI] {
         assert_eq!(ask.body(profile)["response_format"], expected);
@@ -550,7 +551,7 @@ fn a_form_for_the_answer_is_strict_where_it_was_asked_for_and_can_be() {
         (list.clone(), true, list, false),
     ];
     for (schema, asked, sent, is_strict) in rows {
-        ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema, strict: asked });
+        ask.settings.output = Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema, strict: asked }));
         let expected = json!({"name": "place", "schema": sent, "strict": is_strict});
         assert_eq!(ask.body(&Profile::OPENAI)["response_format"]["json_schema"], expected);
     }

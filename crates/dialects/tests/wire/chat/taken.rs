@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage};
-use turnwright_core::{ContentBlock, ModelRef, OutputFormat, ReasoningEffort, Seq, ToolDefinition, TurnSettings, UserMessage};
+use turnwright_core::{
+    ContentBlock, ModelRef, OutputFormat, OutputSchema, ReasoningEffort, Seq, ToolDefinition, TurnSettings, UserMessage,
+};
 use turnwright_dialects::openai_chat::OpenAiChat;
 use turnwright_dialects::{Dialect, Kept, ModelFacts, Profile, ReasoningStyle, Target};
 
@@ -31,7 +33,7 @@ fn body(
     kept: &mut Kept,
 ) -> Value {
     let prompt =
-        Prompt { conversation: None, settings, messages: messages(said), tools, allow_calls: true, is_asked_anew: false };
+        Prompt { conversation: None, settings, messages: messages(said), tools, allow_calls: true, has_open_demand: false };
     let request = OpenAiChat.request(&Target { origin: &origin(), profile, model }, &prompt, kept);
     serde_json::from_slice(&request.body).unwrap()
 }
@@ -84,7 +86,7 @@ fn nothing_is_asked_of_a_model_that_it_is_known_not_to_do() {
 fn a_form_is_asked_for_in_words_beside_tools_where_the_endpoint_takes_it_in_no_other_way() {
     let said = [user(vec![ContentBlock::text("Where?")])];
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
-    let output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: false });
+    let output = Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema: schema.clone(), strict: false }));
     let asked = TurnSettings { output, ..settings() };
     let tools = [tool("s__f", json!({"type": "object", "properties": {}}))];
     let sent = |profile: &str, tools: &[Arc<ToolDefinition>]| {

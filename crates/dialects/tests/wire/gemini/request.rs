@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, EmbeddedResource, Finish, FinishReason, ModelRef,
-    Origin, Outcome, OutputFormat, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult,
-    TurnSettings, Usage, UserMessage,
+    Origin, Outcome, OutputFormat, OutputSchema, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind,
+    ToolResult, TurnSettings, Usage, UserMessage,
 };
 use turnwright_dialects::gemini::Gemini;
 use turnwright_dialects::{Dialect, HttpRequest, Kept, ModelFacts, Profile, SchemaFields, Target, by_name};
@@ -102,7 +102,7 @@ impl<'a> Ask<'a> {
             messages: self.messages.clone(),
             tools: &self.tools,
             allow_calls: self.allow_calls,
-            is_asked_anew: false,
+            has_open_demand: false,
         };
         let target = Target { origin: &origin(self.model), profile: &self.profile, model: &self.facts };
         Gemini.request(&target, &prompt, kept)
@@ -254,7 +254,8 @@ fn a_form_for_the_answer_is_a_response_schema() {
     let hello = says("Where?");
     let mut ask = Ask::new(OLD, vec![asks(1, &hello)]);
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
-    ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
+    ask.settings.output =
+        Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema: schema.clone(), strict: true }));
     let expected = json!({"responseMimeType": "application/json", "responseJsonSchema": schema});
     assert_eq!(ask.body()["generationConfig"], expected);
 }
@@ -265,7 +266,8 @@ fn older_models_are_told_of_a_form_in_words_while_tools_are_offered() {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
     let sent = |model: &str, has_tools: bool| {
         let mut ask = Ask::new(model, vec![asks(1, &hello)]);
-        ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
+        ask.settings.output =
+            Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema: schema.clone(), strict: true }));
         if has_tools {
             ask.tools = vec![tool("s__f", json!({"type": "object", "properties": {}}))];
         }
@@ -290,7 +292,7 @@ fn a_form_for_the_answer_is_compiled_and_need_not_be_an_object() {
     let word = json!({"enum": ["yes", "no"]});
     let compiled = json!({"type": "object", "properties": {"city": {"type": "string"}}});
     for (schema, expected) in [(schema, &compiled), (list.clone(), &list), (word.clone(), &word)] {
-        ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema, strict: true });
+        ask.settings.output = Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema, strict: true }));
         assert_eq!(&ask.body()["generationConfig"]["responseJsonSchema"], expected);
     }
 }
@@ -302,7 +304,7 @@ fn schemas_are_sent_in_the_older_fields_where_the_profile_says_so() {
     ask.profile.schema_fields = SchemaFields::OpenApi;
     let schema = json!({"type": "object", "properties": {"city": {"type": ["string", "null"]}}, "additionalProperties": false});
     ask.tools = vec![tool("s__f", schema.clone()), tool("s__none", json!({"type": "object"}))];
-    ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema, strict: true });
+    ask.settings.output = Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema, strict: true }));
     let body = ask.body();
     let lowered = json!({"type": "object", "properties": {"city": {"type": "string", "nullable": true}}});
     let declarations = &body["tools"][0]["functionDeclarations"];

@@ -154,7 +154,7 @@ fn a_recorded_request_read_and_built_again_asks_the_same() {
             messages,
             tools: &tools,
             allow_calls: true,
-            is_asked_anew: false,
+            has_open_demand: false,
         };
         let origin = origin(settings.model.model());
         let target = Target { origin: &origin, profile: &Profile::COMPATIBLE, model: &ModelFacts::default() };

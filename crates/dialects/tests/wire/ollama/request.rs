@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Finish, FinishReason, ModelRef, Origin, Outcome,
-    OutputFormat, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, Usage,
-    UserMessage,
+    OutputFormat, OutputSchema, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult,
+    TurnSettings, Usage, UserMessage,
 };
 use turnwright_dialects::ollama::Ollama;
 use turnwright_dialects::{Dialect, HttpRequest, Kept, ModelFacts, Profile, ReasoningStyle, Target, by_name};
@@ -94,7 +94,7 @@ impl<'a> Ask<'a> {
             messages: self.messages.clone(),
             tools: &self.tools,
             allow_calls: true,
-            is_asked_anew: false,
+            has_open_demand: false,
         };
         let target = Target { origin: &origin(self.model), profile: &Profile::COMPATIBLE, model: &self.facts };
         Ollama.request(&target, &prompt, kept)
@@ -224,11 +224,13 @@ fn a_form_for_the_answer_is_the_format() {
     let hello = says("Where?");
     let mut ask = Ask::new(vec![asks(1, &hello)]);
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
-    ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
+    ask.settings.output =
+        Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema: schema.clone(), strict: true }));
     assert_eq!(ask.body()["format"], schema);
     let referring =
         json!({"type": "object", "properties": {"city": {"$ref": "#/$defs/name"}}, "$defs": {"name": {"type": "string"}}});
-    ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: referring, strict: true });
+    ask.settings.output =
+        Some(OutputFormat::Schema(OutputSchema { name: "place".to_owned(), schema: referring, strict: true }));
     assert_eq!(ask.body()["format"], schema);
     // Held to it, the model could call nothing.
     ask.tools = vec![tool("s__f", json!({}))];

@@ -133,7 +133,7 @@ impl<'a> Ask<'a> {
             messages: self.messages.clone(),
             tools: &self.tools,
             allow_calls: self.allow_calls,
-            is_asked_anew: false,
+            has_open_demand: false,
         };
         let target = Target { origin: &target(), profile: &self.profile, model: &self.model };
         OpenAiResponses.request(&target, &prompt, &mut Kept::default()).body.into_vec()

@@ -20,7 +20,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use turnwright_core::prompt::{PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
-    AssistantBlock, AssistantMessage, CallId, ContentBlock, EmbeddedResource, Outcome, OutputFormat, ToolResult, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, ContentBlock, EmbeddedResource, Outcome, OutputFormat, OutputSchema, ToolResult,
+    UserMessage,
 };
 use turnwright_dialects::schema::{SchemaTarget, compile_or_any};
 
@@ -149,10 +150,12 @@ fn build(said: &[Said], recorded: &Value) -> Value {
     ask.settings.reasoning_effort = serde_json::from_value(recorded["reasoning"]["effort"].clone()).ok();
     ask.settings.tool_choice = recorded["tool_choice"].as_str().map(|word| serde_json::from_value(json!(word)).unwrap());
     let format = &recorded["text"]["format"];
-    ask.settings.output = format["name"].as_str().map(|name| OutputFormat {
-        name: name.to_owned(),
-        schema: format["schema"].clone(),
-        strict: format["strict"] == true,
+    ask.settings.output = format["name"].as_str().map(|name| {
+        OutputFormat::Schema(OutputSchema {
+            name: name.to_owned(),
+            schema: format["schema"].clone(),
+            strict: format["strict"] == true,
+        })
     });
     let tools = recorded["tools"].as_array().into_iter().flatten();
     let tools = tools.map(|given| {

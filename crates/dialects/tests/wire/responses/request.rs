@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use turnwright_core::prompt::PromptMessage;
 use turnwright_core::{
-    AssistantBlock, Completion, ContentBlock, CutOffCause, EmbeddedResource, Outcome, OutputFormat, ProviderFailure,
-    ProviderFailureKind, ReasoningEffort, ToolChoice, ToolErrorKind,
+    AssistantBlock, Completion, ContentBlock, CutOffCause, EmbeddedResource, Outcome, OutputFormat, OutputSchema,
+    ProviderFailure, ProviderFailureKind, ReasoningEffort, ToolChoice, ToolErrorKind,
 };
 use turnwright_dialects::openai_responses::OpenAiResponses;
 use turnwright_dialects::{Dialect, Profile, ReasoningReplay, ReasoningStyle, by_name};
@@ -77,7 +77,8 @@ fn settings_are_parameters_and_what_is_not_chosen_is_left_out() {
     let chosen = json!([body.get("temperature"), body["reasoning"]]);
     assert_eq!(chosen, json!([null, {"effort": "high", "summary": "auto"}]));
     let schema = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
-    ask.settings.output = Some(OutputFormat { name: "answer".to_owned(), schema: schema.clone(), strict: true });
+    ask.settings.output =
+        Some(OutputFormat::Schema(OutputSchema { name: "answer".to_owned(), schema: schema.clone(), strict: true }));
     let format = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": true});
     assert_eq!(ask.body()["text"], json!({"format": format}));
     valid(&ask);
@@ -144,13 +145,15 @@ fn an_answer_whose_form_cannot_be_strict_is_asked_for_loosely() {
     let mut ask = Ask::new(vec![asks(1, &hello)]);
     let open = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     for strict in [true, false] {
-        ask.settings.output = Some(OutputFormat { name: "answer".to_owned(), schema: open.clone(), strict });
+        ask.settings.output =
+            Some(OutputFormat::Schema(OutputSchema { name: "answer".to_owned(), schema: open.clone(), strict }));
         valid(&ask);
         let format = ask.body()["text"]["format"].clone();
         assert_eq!(format, json!({"type": "json_schema", "name": "answer", "schema": open, "strict": false}));
     }
     let referring = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}}});
-    ask.settings.output = Some(OutputFormat { name: "answer".to_owned(), schema: referring, strict: true });
+    ask.settings.output =
+        Some(OutputFormat::Schema(OutputSchema { name: "answer".to_owned(), schema: referring, strict: true }));
     let format = ask.body()["text"]["format"].clone();
     assert_eq!(format, json!({"type": "json_schema", "name": "answer", "schema": open, "strict": false}));
 }

@@ -76,7 +76,7 @@ fn ten_thousand_invented_names_are_mended_so_that_every_api_takes_them() {
                 messages,
                 tools: &[],
                 allow_calls: true,
-                is_asked_anew: false,
+                has_open_demand: false,
             };
             let request = endpoint.request(&prompt, &mut Kept::default());
             assert_eq!(endpoint.refuses(&request), Vec::<String>::new(), "{:?}", endpoint.origin);

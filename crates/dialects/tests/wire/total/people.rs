@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_core::{
-    ApproveMode, CallView, DecidedBy, Decision, Declared, ModelRef, OutputFormat, Question, QuestionReason, ReasoningEffort,
-    Ruler, Ruling, StartRuling, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, Verdict,
+    ApproveMode, CallView, DecidedBy, Decision, Declared, ModelRef, OutputFormat, OutputSchema, Question, QuestionReason,
+    ReasoningEffort, Ruler, Ruling, StartRuling, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, Verdict,
 };
 
 use super::features::Features;
@@ -52,11 +52,11 @@ pub(crate) fn settings(
     }
     if random.percent(6) {
         features.saw("structured output");
-        settings.output = Some(OutputFormat {
+        settings.output = Some(OutputFormat::Schema(OutputSchema {
             name: "answer".to_owned(),
             schema: json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false}),
             strict: random.percent(50),
-        });
+        }));
     }
     settings
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use turnwright_api::openai::{Extras, InputTokens, OutputTokens, ResponsesUsage, WireResponse};
 use turnwright_core::{
-    CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, QuestionReason, Seq, StoredEntry,
-    ToolChoice, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, text_of,
+    CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, OutputFormat, QuestionReason, Seq,
+    StoredEntry, ToolChoice, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, text_of,
 };
 
 use crate::offered::offered_in;
+use crate::openai::clients;
 use crate::openai::ids;
 use crate::openai::track::{Call, Part};
 
@@ -18,13 +19,11 @@ pub(crate) const PREFIX: &str = "resp_";
 
 /// The response that a part is, before anything is known of its end.
 pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &TurnSettings) -> WireResponse {
-    let tools = settings.client_tools.iter().map(|tool| {
-        json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.input_schema,
-               "strict": false})
-    });
+    let tools = settings.client_tools.iter().map(|tool| clients::told(tool));
     let format = match &settings.output {
         None => json!({"type": "text"}),
-        Some(output) => {
+        Some(OutputFormat::JsonObject) => json!({"type": "json_object"}),
+        Some(OutputFormat::Schema(output)) => {
             json!({"type": "json_schema", "name": output.name, "schema": output.schema, "strict": output.strict})
         }
     };

@@ -52,7 +52,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     // They hold for their own response; what the items say stays with the conversation.
     history.instructions = request.instructions.clone();
     let system = begin::joined([request.instructions.clone(), history.system.clone()]);
-    let overlay = choices::overlay(&state, &request, system, model).await?;
+    let (overlay, left_out) = choices::overlay(&state, &request, system, model).await?;
     let previous = request.previous_response_id.clone();
     if previous.is_some() && request.conversation.as_ref().is_some_and(|conversation| !conversation.is_null()) {
         return Err(exclusive());
@@ -69,7 +69,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
         begin(&state, Ask { conversation, previous, history, overlay, idempotency, known_as: None, on_waiting, again }).await;
     let begun = begun.map_err(about_input);
     let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
-    let names = Named::of(&begun);
+    let names = Named::of(&begun).leaving_out(&left_out);
     let (conversation, part) = (begun.conversation, begun.part);
     let stream = match stream {
         // Before anything else is waited for, so that what comes meanwhile is told in its order.
@@ -82,7 +82,8 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let form = if is_streamed { Form::Streamed } else { Form::Whole };
     let remembered = says_all.then(|| Remembered { history: begun.history, known: state.known().clone() });
     let object = kept::with(object, &said);
-    let fold = ResponseFold::new(conversation.clone(), part.clone(), begun.offered, object, form).remembering(remembered);
+    let fold = ResponseFold::new(conversation.clone(), part.clone(), begun.offered, object, form);
+    let fold = fold.decided_with(&state.options().command_flags).remembering(remembered);
     let mut response = if let Some((watch, stream)) = stream {
         sse::response(watch, fold, stream).await
     } else if request.background == Some(true) {
@@ -284,7 +285,8 @@ async fn told(state: &ServerState, conversation: &ConversationId, part: &Part, f
     let said = kept::kept(state, conversation, part.after).await?;
     let object = kept::with(object_of(state, conversation, part).await?, &said);
     let offered = state.engine().look(conversation, |journal| object::offered_to(journal, part)).await?;
-    Ok(ResponseFold::new(conversation.clone(), part.clone(), offered, object, form))
+    let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, form);
+    Ok(fold.decided_with(&state.options().command_flags))
 }
 
 /// What is known of a response now.

@@ -8,16 +8,16 @@ use turnwright_core::{ModelRef, ToolDefinition};
 use turnwright_engine::SettingsOverlay;
 
 use crate::error::ApiError;
-use crate::openai::settings;
+use crate::openai::{clients, settings};
 use crate::state::ServerState;
 
-/// The settings of the turn.
+/// The settings of the turn, and the kinds of tools that are left out of it.
 pub(super) async fn overlay(
     state: &ServerState,
     request: &ResponsesRequest,
     system_prompt: Option<String>,
     model: ModelRef,
-) -> Result<SettingsOverlay, ApiError> {
+) -> Result<(SettingsOverlay, Vec<String>), ApiError> {
     let tools = Tools::of(state, request.tools.as_deref().unwrap_or_default()).await?;
     let effort = request.reasoning.as_ref().and_then(|reasoning| reasoning.effort.as_deref());
     let format = request.text.as_ref().and_then(|text| text.format.as_ref());
@@ -40,7 +40,7 @@ pub(super) async fn overlay(
         ..SettingsOverlay::default()
     };
     settings::check(&overlay, "max_output_tokens")?;
-    Ok(overlay)
+    Ok((overlay, tools.left_out))
 }
 
 /// Refuses what a client would miss in the response.
@@ -85,6 +85,15 @@ struct Tools {
     /// Ours by their names, where the request narrows them.
     ours: Option<Vec<String>>,
     always_ask: Vec<String>,
+    /// What OpenAI, or a machine at its word, would run.
+    left_out: Vec<String>,
+}
+
+/// Whether a tool is one that OpenAI runs itself, or that its clients run at its word in a form of its own.
+fn is_openais(kind: &str) -> bool {
+    let versioned = ["web_search", "computer"];
+    let exact = ["file_search", "code_interpreter", "image_generation", "local_shell", "shell", "apply_patch", "tool_search"];
+    exact.contains(&kind) || versioned.iter().any(|prefix| kind.starts_with(prefix))
 }
 
 impl Tools {
@@ -93,23 +102,47 @@ impl Tools {
         for (at, tool) in tools.iter().enumerate() {
             let place = format!("tools[{at}]");
             match tool.get("type").and_then(Value::as_str).unwrap_or_default() {
-                "function" => {
-                    let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-                    let description = tool.get("description").and_then(Value::as_str).map(str::to_owned);
-                    let function = settings::tool(&place, name, description, tool.get("parameters").cloned())?;
-                    if read.clients.iter().any(|before| before.name == function.name) {
-                        return Err(settings::named_twice(at, &function.name));
-                    }
-                    read.clients.push(function);
-                }
+                "function" => read.client(at, clients::function(&place, tool, None)?)?,
+                "custom" => read.client(at, clients::custom(&place, tool, None)?)?,
+                "namespace" => read.namespace(at, &place, tool)?,
                 "mcp" => read.server(state, &place, tool).await?,
+                kind if is_openais(kind) => read.left_out.push(kind.to_owned()),
                 kind => {
-                    let what = format!("`{place}` is of type `{kind}`; function and mcp are taken here");
+                    let what = format!("`{place}` is of type `{kind}`; function, custom, namespace and mcp are taken here");
                     return Err(ApiError::bad_request("unsupported_value", what).about(place));
                 }
             }
         }
         Ok(read)
+    }
+
+    fn client(&mut self, at: usize, tool: Arc<ToolDefinition>) -> Result<(), ApiError> {
+        if self.clients.iter().any(|before| before.name == tool.name) {
+            return Err(settings::named_twice(at, &tool.name));
+        }
+        self.clients.push(tool);
+        Ok(())
+    }
+
+    /// A group of the client's own tools.
+    fn namespace(&mut self, at: usize, place: &str, group: &Value) -> Result<(), ApiError> {
+        let name = group.get("name").and_then(Value::as_str).unwrap_or_default();
+        if name.is_empty() {
+            return Err(ApiError::invalid(format!("`{place}` has no `name`")).about(format!("{place}.name")));
+        }
+        let listed = group.get("tools").and_then(Value::as_array);
+        let listed = listed.ok_or_else(|| {
+            ApiError::invalid(format!("`{place}.tools` must be a list of functions")).about(format!("{place}.tools"))
+        })?;
+        for (inner, tool) in listed.iter().enumerate() {
+            let place = format!("{place}.tools[{inner}]");
+            match tool.get("type").and_then(Value::as_str).unwrap_or("function") {
+                "function" => self.client(at, clients::function(&place, tool, Some(name))?)?,
+                "custom" => self.client(at, clients::custom(&place, tool, Some(name))?)?,
+                kind => self.left_out.push(format!("{name}.{kind}")),
+            }
+        }
+        Ok(())
     }
 
     /// A server of ours, which narrows what is offered and can have its calls asked about.
