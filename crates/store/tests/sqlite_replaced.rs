@@ -120,9 +120,9 @@ async fn a_log_whose_database_is_gone_or_empty_is_kept() {
             let (file, log) = (std::fs::read(&lost).unwrap(), with(&lost, "-wal"));
             let said_last = std::fs::read(&log).unwrap();
             if is_empty {
-                std::fs::write(&lost, "").unwrap()
+                std::fs::write(&lost, "").unwrap();
             } else {
-                std::fs::remove_file(&lost).unwrap()
+                std::fs::remove_file(&lost).unwrap();
             }
             if !has_locks {
                 std::fs::remove_dir_all(with(&lost, ".locks")).unwrap();
