@@ -42,6 +42,20 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_copy_of_which_only_the_log_holds_anything_is_not_called_sound() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("open.db"), folder.path().join("copy.db"));
+    let store = SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap();
+    store.create(record("a")).await.unwrap();
+    std::fs::copy(&file, &copy).unwrap();
+    let before = std::fs::read(&copy).unwrap();
+    let said = check(&at(&copy)).await.unwrap_err().to_string();
+    assert!(said.contains("there is nothing in the database") && said.contains("copy.db-wal"), "{said}");
+    assert_eq!(std::fs::read(&copy).unwrap(), before);
+    store.close().await;
+}
+
+#[tokio::test]
 async fn what_is_read_has_to_be_there_and_nothing_is_made_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode};
 use turnwright_engine::StoreError;
 
-use super::options::{Durability, SqliteOptions, with_suffix};
-use super::{failure, open, upgrade};
+use super::options::{Durability, Making, SqliteOptions, with_suffix};
+use super::{failure, open, origin, upgrade};
 
 /// The schema's history. A database's `user_version` counts how many of these it has seen; none is ever changed.
 const MIGRATIONS: &[&str] = &[
@@ -66,6 +66,15 @@ fn bring_up(
         let _instant = connection.unchecked_transaction().map_err(fails)?;
         Seen::of(connection, file)?
     };
+    if seen.migrations == 0 && options.making == Making::Refused {
+        let (log, _) = origin::log_and_index(file);
+        let (file, log) = (file.display(), log.display());
+        let reason = format!(
+            "there is nothing in the database `{file}`; where it is a copy of one that was open, what that holds may be in its log \
+             (`{log}`), which has to be copied with it: `turnwright db backup` makes a copy that is whole"
+        );
+        return Err(StoreError::Unusable { reason });
+    }
     if connection.is_readonly("main").map_err(fails)? {
         return Err(StoreError::Unusable { reason: failure::read_only(&file.display()) });
     }
