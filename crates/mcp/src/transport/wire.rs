@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rmcp::model::{NumberOrString, ProgressToken, RequestId};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use turnwright_engine::{Asks, Completed, Progress, ProgressSink, Standstill};
 
@@ -16,8 +14,6 @@ use crate::era::Era;
 
 /// Calls in a row without any answer, after which a server is taken for dead.
 const SILENT_CALLS: u32 = 3;
-/// How long a server may still be at a call that was given up, and ask something about it: not every one heeds a cancel.
-const GIVEN_UP_FOR: Duration = Duration::from_mins(1);
 /// Changed resources that are remembered until somebody looks, and how long the address of one may be.
 const MAX_CHANGED: usize = 1_000;
 const MAX_URI_BYTES: usize = 8 << 10;
@@ -44,19 +40,10 @@ struct InFlight {
     is_open_end: bool,
 }
 
-/// A call that nobody waits for any more, and that its server has not answered.
-#[derive(Debug)]
-struct GivenUp {
-    id: RequestId,
-    whose: Option<String>,
-    until: Instant,
-}
-
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Wire {
     in_flight: Mutex<Vec<InFlight>>,
-    given_up: Mutex<Vec<GivenUp>>,
     silent_calls: AtomicU32,
     /// The server says that its tools changed.
     pub(crate) tools_changed: Notify,
@@ -99,12 +86,12 @@ impl Wire {
     }
 
     /// Where a question of the server goes. It does not say which call it belongs to: where calls of several conversations
-    /// run, or one of another was given up a moment ago, nobody is asked rather than the wrong one.
+    /// run, nobody is asked rather than the wrong one.
     ///
     /// # Errors
     /// Why nobody can be asked, for the server.
     pub(crate) fn door(&self) -> Result<Door, &'static str> {
-        let newest = self.with(|calls| {
+        self.with(|calls| {
             let mut doors = calls.iter().filter(|call| !call.is_cancelled).filter_map(|call| call.door.as_ref());
             let newest = doors.next_back().ok_or("no call is open to which the question could belong")?;
             if doors.all(|door| door.asks.whose() == newest.asks.whose()) {
@@ -112,20 +99,7 @@ impl Wire {
             } else {
                 Err("calls of several conversations are open, and the question does not say to which it belongs")
             }
-        })?;
-        let given_up = self.still_given_up();
-        if given_up.iter().all(|call| call.whose.as_deref() == newest.asks.whose()) {
-            Ok(newest)
-        } else {
-            Err("a call of another conversation was given up a moment ago, and the question does not say to which it belongs")
-        }
-    }
-
-    fn still_given_up(&self) -> MutexGuard<'_, Vec<GivenUp>> {
-        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        given_up.retain(|call| call.until > now);
-        given_up
+        })
     }
 
     /// The same where it may have been told whose call the question belongs to.
@@ -139,25 +113,18 @@ impl Wire {
         known.map_or_else(|| self.door(), Ok)
     }
 
-    /// Its answer is there.
+    /// Its answer is there, or nobody waits for it any more.
     pub(crate) fn answered(&self, id: &RequestId) {
         self.silent_calls.store(0, Ordering::Relaxed);
-        self.take(id);
-        self.still_given_up().retain(|call| !is_same(&call.id, id));
+        self.forget(id);
     }
 
     /// Nobody waits for the answer any more. Returns whether the server was told so before.
     pub(crate) fn forget(&self, id: &RequestId) -> bool {
-        let Some(call) = self.take(id) else { return false };
-        if let Some(door) = call.door {
-            let whose = door.asks.whose().map(str::to_owned);
-            self.still_given_up().push(GivenUp { id: call.id, whose, until: Instant::now() + GIVEN_UP_FOR });
-        }
-        call.is_cancelled
-    }
-
-    fn take(&self, id: &RequestId) -> Option<InFlight> {
-        self.with(|calls| Some(calls.swap_remove(calls.iter().position(|call| is_same(&call.id, id))?)))
+        self.with(|calls| {
+            let Some(at) = calls.iter().position(|call| is_same(&call.id, id)) else { return false };
+            calls.swap_remove(at).is_cancelled
+        })
     }
 
     /// The server was told that the answer is not needed; it may still come.
@@ -169,9 +136,8 @@ impl Wire {
         });
     }
 
-    /// Whether an answer with this id is waited for. One that was given up is over with it.
+    /// Whether an answer with this id is waited for.
     pub(crate) fn expects(&self, id: &RequestId) -> bool {
-        self.still_given_up().retain(|call| !is_same(&call.id, id));
         self.with(|calls| calls.iter().any(|call| is_same(&call.id, id)))
     }
 
@@ -326,42 +292,6 @@ mod tests {
         let expected = Progress { progress: 1.0, total: Some(2.5), message: Some("half".into()) };
         assert_eq!(*reports.0.lock().unwrap(), [expected]);
         assert_eq!(wire.lone(), None);
-    }
-
-    #[derive(Debug)]
-    struct Of(&'static str);
-    #[async_trait::async_trait]
-    impl Asks for Of {
-        async fn ask(&self, _ask: turnwright_core::Elicitation) -> Option<turnwright_engine::Reply> {
-            None
-        }
-        fn whose(&self) -> Option<&str> {
-            Some(self.0)
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nobody_is_asked_what_may_belong_to_a_call_of_another_that_was_given_up() {
-        let wire = Wire::default();
-        let door = |whose| Some(Door { asks: Arc::new(Of(whose)), standstill: Standstill::default() });
-        let id = NumberOrString::Number;
-        let asked = |wire: &Wire| wire.door().map(|door| door.asks.whose().map(str::to_owned));
-        wire.sent(id(1), None, None, door("annas"));
-        wire.sent(id(2), None, None, door("annas"));
-        wire.cancelled(&id(1));
-        wire.forget(&id(1));
-        assert_eq!(asked(&wire), Ok(Some("annas".to_owned())), "one of the same conversation is no other's");
-        wire.forget(&id(2));
-        wire.sent(id(3), None, None, door("bobs"));
-        assert!(asked(&wire).unwrap_err().starts_with("a call of another conversation was given up"));
-        // Both are answered after all.
-        assert!(!wire.expects(&id(1)) && !wire.expects(&id(2)));
-        assert_eq!(asked(&wire), Ok(Some("bobs".to_owned())));
-        wire.sent(id(4), None, None, door("annas"));
-        wire.forget(&id(4));
-        assert!(asked(&wire).is_err());
-        tokio::time::advance(GIVEN_UP_FOR).await;
-        assert_eq!(asked(&wire), Ok(Some("bobs".to_owned())));
     }
 
     #[test]
