@@ -110,6 +110,11 @@ impl Browser<'_> {
     }
 }
 
+/// The text of an answer, whose pieces may come in smaller ones: what may be the beginning of a secret waits for what follows it.
+fn said_in(stream: &str) -> String {
+    stream.split("\"delta\":\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
 /// Signs in, uploads, and reads an answer while it is written, through nginx as the documents have it.
 fn works_below(base: &str) {
     const MIDDLE: &str = "middle";
@@ -152,15 +157,15 @@ fn works_below(base: &str) {
     let mut answer = browser.send(&format!("POST {base}/api/v1/conversations/c/chat"), streams, said.as_bytes());
     let mut told = String::new();
     let mut piece = [0; 4096];
-    while !told.contains("\"One") {
+    while !said_in(&told).contains("One") {
         let read = answer.read(&mut piece).unwrap();
         assert!(read > 0, "{told}");
         told.push_str(&String::from_utf8_lossy(&piece[..read]));
     }
-    assert!(!told.contains("two."), "{told}");
+    assert!(!said_in(&told).contains('t'), "{told}");
     model.run_free();
     let _ = answer.read_to_string(&mut told);
-    assert!(told.contains("two.") && told.contains("[DONE]"), "{told}");
+    assert!(said_in(&told) == "One two." && told.contains("[DONE]"), "{told}");
 
     let foreign =
         "Content-Type: application/json\r\nForwarded: for=192.0.2.1;host=evil.example\r\nX-Forwarded-Host: evil.example\r\n";
