@@ -16,9 +16,12 @@ const LOOK_EVERY: Duration = Duration::from_mins(1);
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Dropping it ends what is below this process.
+/// Dropping it ends what came below this process.
 #[derive(Debug)]
-pub(crate) struct Orphans(());
+pub(crate) struct Orphans {
+    /// What was below it at its start: whoever started them, and then became this process, did not mean them to end.
+    others: BTreeSet<Pid>,
+}
 
 impl Orphans {
     /// From here on they come below this process, where the system can do that (Linux).
@@ -27,7 +30,11 @@ impl Orphans {
         if let Err(error) = nix::sys::prctl::set_child_subreaper(true) {
             tracing::debug!(%error, "what leaves its ancestors is not seen any more");
         }
-        Self(())
+        Self { others: children().collect() }
+    }
+
+    fn own(&self) -> impl Iterator<Item = Pid> {
+        children().filter(|child| !self.others.contains(child))
     }
 
     /// Takes leave of those that ended, for good.
@@ -35,7 +42,7 @@ impl Orphans {
         let mut seen = BTreeSet::new();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let ended: BTreeSet<Pid> = children().into_iter().filter(|child| has_ended(*child)).collect();
+            let ended: BTreeSet<Pid> = self.own().filter(|child| has_ended(*child)).collect();
             for child in ended.intersection(&seen) {
                 take_leave_of(*child);
             }
@@ -47,7 +54,7 @@ impl Orphans {
 impl Drop for Orphans {
     fn drop(&mut self) {
         for _ in 0..TRIES {
-            let left = children();
+            let left: Vec<Pid> = self.own().collect();
             if left.is_empty() {
                 return;
             }
@@ -68,15 +75,13 @@ fn take_leave_of(child: Pid) {
 }
 
 /// All processes whose parent is this one, those that have ended among them.
-fn children() -> Vec<Pid> {
+fn children() -> impl Iterator<Item = Pid> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
     let is_child = |process: &u32| lineage(*process).nth(1) == Some(std::process::id());
-    processes.filter(is_child).filter_map(|process| i32::try_from(process).ok()).map(Pid::from_raw).collect()
+    processes.filter(is_child).filter_map(|process| i32::try_from(process).ok()).map(Pid::from_raw)
 }
 
 fn has_ended(process: Pid) -> bool {
-    // The name may hold anything, also brackets.
-    std::fs::read_to_string(format!("/proc/{process}/stat"))
-        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+    u32::try_from(process.as_raw()).is_ok_and(turnwright_host::has_ended)
 }

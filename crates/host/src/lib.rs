@@ -57,7 +57,7 @@ pub use turnwright_engine::knowledge::{FoundPiece, IndexedFile};
 pub use turnwright_tools::knowledge::{Answer as KnowledgeAnswer, Refreshed};
 pub use turnwright_tools::{Knowledge, MAX_MEMORY_BYTES, Memory, MemoryError};
 
-pub use lineage::{lineage, mark_of};
+pub use lineage::{has_ended, lineage, mark_of};
 /// For the `main` of a program that is its own [`Environment::with_command_helper`].
 pub use turnwright_tools::confine;
 

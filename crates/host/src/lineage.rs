@@ -50,9 +50,19 @@ pub(crate) fn is_started_by_a_tool(processes: &Path) -> bool {
     drivers.any(|driver| marks.iter().any(|mark| driver.join(format!("{mark}.json")).exists()))
 }
 
+/// Whether a process has ended and nobody has taken leave of it yet.
+pub fn has_ended(process: u32) -> bool {
+    state_and_parent(process).is_some_and(|(state, _)| state == "Z")
+}
+
 fn parent(process: u32) -> Option<u32> {
+    state_and_parent(process)?.1.parse().ok()
+}
+
+fn state_and_parent(process: u32) -> Option<(String, String)> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name may hold anything, also brackets.
-    let after_name = stat.get(stat.rfind(')')?..)?;
-    after_name.split_whitespace().nth(2)?.parse().ok()
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().map(str::to_owned);
+    Some((fields.next()?, fields.next()?))
 }

@@ -23,6 +23,7 @@ mod forwarded;
 mod guard;
 mod heard;
 mod hidden;
+mod html;
 mod metrics;
 mod named;
 mod offered;

@@ -9,6 +9,7 @@ use http::{HeaderValue, header};
 
 use crate::auth::{Auth, Site};
 use crate::error::ApiError;
+use crate::html::escaped;
 
 /// What nginx has to hand on, whichever of the names is asked for.
 const NGINX: &str = "proxy_set_header Host $http_host;\n\
@@ -103,10 +104,6 @@ fn is_plain(address: &str) -> bool {
         let is_known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | ':' | '[' | ']');
         rest.parse::<Authority>().is_ok() && rest.chars().all(is_known)
     })
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// A text with what stands between backticks as code.

@@ -4,18 +4,15 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 use turnwright_testkit::Port;
 use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk, text_chunk};
 
 use crate::serve::Server;
 use crate::support::{LIMIT, Place, wait_for};
-use crate::tls::{has_openssl, make};
+use crate::tls::{connect, has_openssl, make};
 
 /// nginx, which ends with the test.
 pub(crate) struct Nginx {
@@ -68,21 +65,6 @@ fn example(language: &str) -> String {
     block.split_once("```").unwrap().0.to_owned()
 }
 
-/// A connection over TLS to whoever shows this certificate.
-fn connect(address: &str, trusted: &Path) -> StreamOwned<ClientConnection, TcpStream> {
-    let mut roots = RootCertStore::empty();
-    for cert in CertificateDer::pem_file_iter(trusted).unwrap() {
-        roots.add(cert.unwrap()).unwrap();
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_root_certificates(roots).with_no_client_auth();
-    let connection = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    StreamOwned::new(connection, stream)
-}
-
 /// A browser at the name by which the world knows the server.
 struct Browser<'a> {
     nginx: &'a Nginx,
@@ -92,7 +74,8 @@ struct Browser<'a> {
 
 impl Browser<'_> {
     fn send(&self, head: &str, headers: &str, body: &[u8]) -> StreamOwned<ClientConnection, TcpStream> {
-        let mut stream = connect(&self.nginx.address, self.trusted);
+        let mut stream = connect(&self.nginx.address, self.trusted).unwrap();
+        stream.sock.set_read_timeout(Some(LIMIT)).unwrap();
         let own =
             format!("Host: turnwright.example.org\r\nOrigin: https://turnwright.example.org\r\nCookie: {}\r\n", self.cookie);
         let rest = format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());

@@ -45,8 +45,8 @@ fn served() -> (Place, Server) {
     (place, server)
 }
 
-/// What a client that trusts this certificate alone is answered.
-fn ask(address: &str, trusted: &Path, path: &str) -> std::io::Result<String> {
+/// A connection over TLS of a client that trusts this certificate alone.
+pub(crate) fn connect(address: &str, trusted: &Path) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let mut roots = RootCertStore::empty();
     for cert in CertificateDer::pem_file_iter(trusted).unwrap() {
         roots.add(cert.unwrap()).unwrap();
@@ -55,7 +55,12 @@ fn ask(address: &str, trusted: &Path, path: &str) -> std::io::Result<String> {
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
     let connection = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
-    let mut stream = StreamOwned::new(connection, TcpStream::connect(address)?);
+    Ok(StreamOwned::new(connection, TcpStream::connect(address)?))
+}
+
+/// What such a client is answered.
+fn ask(address: &str, trusted: &Path, path: &str) -> std::io::Result<String> {
+    let mut stream = connect(address, trusted)?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

@@ -10,7 +10,7 @@ use turnwright_core::{
     TurnStatus, Verdict, plan,
 };
 
-use crate::told::{Told, call_id, decision, ended, message, retried, settings, tool_call, user_message, with_mode};
+use crate::told::{Told, call_id, decision, ended, message, retried, settings, tool, tool_call, user_message, with_mode};
 
 /// All may run, but for what is forbidden.
 struct All;
@@ -43,16 +43,8 @@ impl Going {
     }
 
     fn polling(name: &str) -> Self {
-        let definition = ToolDefinition {
-            name: name.to_owned(),
-            source: "s".to_owned(),
-            tool: name.to_owned(),
-            title: None,
-            description: String::new(),
-            input_schema: json!({"type": "object"}),
-            annotations: None,
-            declared: Declared { polled: true, ..Declared::default() },
-        };
+        let declared = Declared { polled: true, ..Declared::default() };
+        let definition = ToolDefinition { declared, ..Arc::unwrap_or_clone(tool(name)) };
         let going = Self::new(settings());
         let offered = Entry::Control(Control::Offered { definitions: vec![Arc::new(definition)] });
         Self { told: going.told.tell(offered), ..going }

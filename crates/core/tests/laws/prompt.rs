@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
 use turnwright_core::prompt::{self, PromptMessage, PromptResult};
 use turnwright_core::{
-    AssistantBlock, ContentBlock, Control, Declared, Entry, FinishReason, NativeBlock, Outcome, QuestionReason, ToolChoice,
+    AssistantBlock, ContentBlock, Control, Entry, FinishReason, NativeBlock, Outcome, QuestionReason, ToolChoice,
     ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, TurnStatus, Verdict,
 };
 
 use crate::told::{
-    Told, call_id, cancel, decision, ended, failed, hidden, question, retried, settings, started, success, text, tool_call,
+    Told, call_id, cancel, decision, ended, failed, hidden, question, retried, settings, started, success, text, tool,
+    tool_call,
 };
 
 /// The messages, a word each: the users' texts, the models' with a number of calls, the results' call indexes.
@@ -241,19 +241,6 @@ fn a_user_message_to_a_parked_turn_is_held() {
 fn demanded(told: &Told) -> ToolChoice {
     let conversation = "c1".parse().expect("it is a name");
     prompt::of(&conversation, &told.journal, told.turn().settings(), true).tool_choice()
-}
-
-fn tool(name: &str) -> Arc<ToolDefinition> {
-    Arc::new(ToolDefinition {
-        name: name.to_owned(),
-        source: "s".to_owned(),
-        tool: name.to_owned(),
-        title: None,
-        description: String::new(),
-        input_schema: json!({"type": "object"}),
-        annotations: None,
-        declared: Declared::default(),
-    })
 }
 
 /// A turn that demands this of a model that is offered a tool of ours, and the client's own where it has one.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use turnwright_core::{
     ApproveMode, AssistantBlock, AssistantMessage, CallId, Claim, Completion, ContentBlock, Control, CutOffCause, DecidedBy,
-    Decision, DriverId, Entry, Finish, FinishReason, Journal, JournalError, MessageId, ModelRef, Origin, Outcome,
-    ProviderFailure, Question, QuestionReason, Seq, Started, Step, StoredEntry, ToolCall, ToolErrorKind, ToolResult, Turn,
-    TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Verdict,
+    Decision, Declared, DriverId, Entry, Finish, FinishReason, Journal, JournalError, MessageId, ModelRef, Origin, Outcome,
+    ProviderFailure, Question, QuestionReason, Seq, Started, Step, StoredEntry, ToolCall, ToolDefinition, ToolErrorKind,
+    ToolResult, Turn, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Verdict,
 };
 
 /// A journal, told in the words of the tests.
@@ -188,4 +189,18 @@ impl Told {
             JournalError::OutOfOrder { .. } => error.to_string(),
         }
     }
+}
+
+/// A tool of the source `s` that takes anything.
+pub(crate) fn tool(name: &str) -> Arc<ToolDefinition> {
+    Arc::new(ToolDefinition {
+        name: name.to_owned(),
+        source: "s".to_owned(),
+        tool: name.to_owned(),
+        title: None,
+        description: String::new(),
+        input_schema: json!({"type": "object"}),
+        annotations: None,
+        declared: Declared::default(),
+    })
 }

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use turnwright_core::ToolDefinition;
 
+use crate::html::escaped;
+
 /// How it is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolActivity {
@@ -67,8 +69,4 @@ pub(crate) fn details(id: &str, name: &str, arguments: &str, result: &str) -> St
         escaped(result),
     );
     block
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -14,6 +14,7 @@ use turnwright_engine::accounts::{AccountSecret, CredentialKind, SecretHash, Use
 use crate::auth::{Auth, Cookies, How, Site, begin_session, open_session, same_origin};
 use crate::error::ApiError;
 use crate::extract::{Search, State, Whole};
+use crate::html::escaped;
 use crate::settings::told_approve;
 use crate::state::ServerState;
 
@@ -179,7 +180,6 @@ pub(super) fn told(
     code: Option<&str>,
     to: Option<&str>,
 ) -> Response {
-    let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     let alert = why.map(|why| format!("<p role=\"alert\">{}</p>", escaped(why))).unwrap_or_default();
     let back = escaped(&back(state.site(), to));
     // The page is shown at deeper addresses too.

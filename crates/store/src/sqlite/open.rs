@@ -29,7 +29,7 @@ impl Places {
     pub(super) fn prepare(options: &SqliteOptions) -> Result<Self, StoreError> {
         if options.making == Making::Refused {
             let file = absolute(&options.location.file())?;
-            origin::is_not_lost(&file)?;
+            origin::must_not_be_lost(&file)?;
             must_be_there(&file)?;
         } else if let Location::Directory(path) = &options.location {
             create_folder(&absolute(path)?)?;

@@ -120,7 +120,7 @@ pub(super) fn has_log(file: &Path) -> bool {
 
 /// Refuses to begin anew where only the log of a database is left. SQLite would throw it away, and may have put nothing of it back: a
 /// file has its first page before there is a log.
-pub(super) fn is_not_lost(file: &Path) -> Result<(), StoreError> {
+pub(super) fn must_not_be_lost(file: &Path) -> Result<(), StoreError> {
     let is_empty = match std::fs::metadata(file) {
         Ok(found) => found.is_file() && found.len() == 0,
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
@@ -156,7 +156,7 @@ pub(super) fn check(places: &Places) -> Result<(), StoreError> {
             );
             return Err(StoreError::Unusable { reason });
         }
-        is_not_lost(&places.database)?;
+        must_not_be_lost(&places.database)?;
         if has_log(&places.database) {
             let locks = places.locks.display();
             let reason = format!(
@@ -167,5 +167,5 @@ pub(super) fn check(places: &Places) -> Result<(), StoreError> {
             return Err(StoreError::Unusable { reason });
         }
     }
-    is_not_lost(&places.database)
+    must_not_be_lost(&places.database)
 }
