@@ -180,3 +180,51 @@ test("changed arguments are kept until they are decided about or given up, and t
   assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("arguments "))), []);
   assert.deepEqual(page.wrong, []);
 });
+
+test("a reason for a denial is kept until it is given or given up", async () => {
+  const page = await look(place);
+  await say(page, 'tool filesystem__write {"path":"denied.txt","content":"one"}');
+  const reason = page.getByLabel("Why not, for the model");
+  const begin = page.getByRole("button", { name: "Deny with a reason" });
+  await begin.click();
+  await reason.fill("not on a Friday");
+  await page.reload();
+  await reason.waitFor();
+  assert.equal(await reason.inputValue(), "not on a Friday");
+  await page.getByRole("button", { name: "Back" }).click();
+  await page.reload();
+  await begin.click();
+  assert.equal(await reason.inputValue(), "");
+  await reason.fill("ask Ann first");
+  await page.reload();
+  await page.getByRole("button", { name: "Deny", exact: true }).click();
+  await page.getByText("The tool said").waitFor();
+  assert.match(String(place.model.requests.at(-1).messages.findLast(({ role }) => role === "tool").content), /ask Ann first/);
+  assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("reason "))), []);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a message that is said otherwise is kept until it is sent or given up", async () => {
+  const page = await look(place);
+  await answered(page, "first wrods");
+  const edit = page.getByRole("button", { name: "Edit" }).last();
+  const box = page.getByLabel("Your message, changed");
+  const kept = () => page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("edited ")));
+  await edit.click();
+  assert.deepEqual(await kept(), []);
+  await box.fill("first words, and more");
+  await page.reload();
+  await box.waitFor();
+  assert.equal(await box.inputValue(), "first words, and more");
+  assert.equal(await page.getByRole("textbox", { name: "Message", exact: true }).evaluate((area) => area === document.activeElement), true);
+  await page.getByRole("button", { name: "Cancel" }).click();
+  assert.deepEqual(await kept(), []);
+  await edit.click();
+  assert.equal(await box.inputValue(), "first wrods");
+  await box.fill("first words");
+  await page.reload();
+  await page.getByRole("button", { name: "Send in a branch" }).click();
+  await page.getByText("You said: first words").waitFor();
+  assert.deepEqual(await kept(), []);
+  assert.deepEqual(page.wrong, []);
+});

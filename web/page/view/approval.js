@@ -25,15 +25,25 @@ let moved_ms = -LOOK_MS;
 
 /** @typedef {"asking" | "editing" | "denying" | "ruling"} Mode */
 
+/** @param {string} place */
+const reasonAt = (place) => `reason ${place}`;
+
+/** Forgets what was written for a decision. @param {string} place */
+export function forgetWritten(place) {
+  store(place, null);
+  store(reasonAt(place), null);
+}
+
 /**
  * @param {{name: string, title: string, server: string, input: any, wait: any, place?: string, decide: (body: any) => Promise<any>}} props
- * `place`: where changed arguments are kept until they are decided about
+ * `place`: where changed arguments and a reason are kept until they are decided about
  */
 export function Approve({ name, title, server, input, wait, place = "", decide }) {
   const kept = useRef(stored(place, "")).current;
-  const [mode, turn] = useState(/** @type {Mode} */ (kept ? "editing" : "asking"));
+  const why = useRef(stored(reasonAt(place), "")).current;
+  const [mode, turn] = useState(/** @type {Mode} */ (kept ? "editing" : why ? "denying" : "asking"));
   const [written, write] = useState(kept);
-  const [reason, explain] = useState("");
+  const [reason, explain] = useState(why);
   const [failure, fail] = useState("");
   const [isSending, sending] = useState(false);
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -53,7 +63,7 @@ export function Approve({ name, title, server, input, wait, place = "", decide }
     const next = nextAfter(box.current);
     try {
       const answer = await decide({ ...body, approval_id: wait.approval_id });
-      keep(null);
+      if (place) forgetWritten(place);
       if (answer?.remembered) toldRule(answer.remembered);
       if (next) {
         moved_ms = performance.now();
@@ -68,6 +78,10 @@ export function Approve({ name, title, server, input, wait, place = "", decide }
   };
   const keep = (/** @type {string | null} */ text) => {
     if (place) store(place, text);
+  };
+  const giveReason = (/** @type {string} */ text) => {
+    explain(text);
+    if (place) store(reasonAt(place), text || null);
   };
   const allowChanged = () => {
     const { value, problem } = readArguments(written);
@@ -85,8 +99,11 @@ export function Approve({ name, title, server, input, wait, place = "", decide }
   };
   // By a key alone nothing that was written is lost.
   const leave = () => {
-    write("");
-    keep(null);
+    if (mode === "denying") giveReason("");
+    else {
+      write("");
+      keep(null);
+    }
     back();
   };
   /** @type {Record<string, () => void>} */
@@ -123,8 +140,8 @@ export function Approve({ name, title, server, input, wait, place = "", decide }
       event.preventDefault();
       void send({ decision: "deny", ...(reason.trim() && { reason: reason.trim() }) });
     }}>
-      <label>Why not, for the model<input type="text" dir="auto" value=${reason} maxlength="2000" onInput=${(/** @type {any} */ event) => explain(event.target.value)} /></label>
-      <button class="main-action" disabled=${isSending}>Deny</button><button type="button" class="plain" onClick=${back}>Back</button></form>`}
+      <label>Why not, for the model<input type="text" dir="auto" value=${reason} maxlength="2000" onInput=${(/** @type {any} */ event) => giveReason(event.target.value)} /></label>
+      <button class="main-action" disabled=${isSending}>Deny</button><button type="button" class="plain" onClick=${leave}>Back</button></form>`}
     ${mode === "editing" && html`<div class="row"><button class="main-action" disabled=${isSending} onClick=${allowChanged}>Allow as changed</button>
       <button class="plain" onClick=${leave}>Leave as it was</button></div>`}
     ${mode === "asking" && html`<${Choices} wait=${wait} isSending=${isSending} send=${send} edit=${edit} turn=${turn} canAllow=${canAllow} />`}

@@ -2,8 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import { html } from "../lib/html.js";
-import { store } from "../lib/kept.js";
-import { Approve } from "./approval.js";
+import { Approve, forgetWritten } from "./approval.js";
 import { suggest } from "./composer.js";
 import { Icon } from "./icon.js";
 import { McpApp } from "./mcp-app.js";
@@ -32,7 +31,7 @@ export function CallCard({ part, conversation, isOpen }) {
   const place = `arguments ${conversation.id} ${part.key}`;
   const isDecided = part.state !== "asking";
   useEffect(() => {
-    if (isDecided) store(place, null);
+    if (isDecided) forgetWritten(place);
   }, [isDecided]);
   return html`<div class=${`card ${colour}`}>
     <details open=${isAsking}>

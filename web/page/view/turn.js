@@ -1,10 +1,11 @@
 // A turn: what a person said, and what came of it in the order in which it came.
 
 import { Component } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { models, tellError } from "../lib/app.js";
 import { branch } from "../lib/branch.js";
 import { html } from "../lib/html.js";
+import { store, stored } from "../lib/kept.js";
 import { CallCard } from "./card.js";
 import { Question } from "./form.js";
 import { Icon } from "./icon.js";
@@ -125,17 +126,25 @@ class Calls extends Component {
   }
 }
 
-/** What a person said, which can be said otherwise in a branch. @param {{turn: Turn, conversation: any}} props */
+/** What a person said, which can be said otherwise in a branch: kept over a reload until it is. @param {{turn: Turn, conversation: any}} props */
 function Asked({ turn, conversation }) {
-  const [text, write] = useState(/** @type {string | null} */ (null));
+  const place = `edited ${conversation.id} ${turn.messageId}`;
+  const [text, set] = useState(/** @type {string | null} */ (stored(place, null)));
+  const wasKept = useRef(text !== null);
   const content = turn.content ?? [];
   const words = content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
   const rest = content.filter((block) => block.type !== "text");
+  const write = (/** @type {string | null} */ next) => {
+    wasKept.current = false;
+    set(next);
+    store(place, next === words ? null : next);
+  };
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
     if (!text?.trim()) return;
     try {
       await branch(conversation, turn.messageId, rest.length === 0 ? text : [{ type: "text", text }, ...rest], null);
+      write(null);
     } catch (error) {
       tellError(error);
     }
@@ -147,7 +156,7 @@ function Asked({ turn, conversation }) {
   if (text !== null) {
     return html`<form class="said editing" onSubmit=${send}>
       <textarea aria-label="Your message, changed" dir="auto" rows=${Math.min(12, text.split("\n").length + 1)} value=${text} onKeyDown=${onKey}
-        ref=${(/** @type {any} */ box) => box && box !== document.activeElement && !box.dataset.met && (box.dataset.met = "1", box.focus())}
+        ref=${(/** @type {any} */ box) => box && !wasKept.current && box !== document.activeElement && !box.dataset.met && (box.dataset.met = "1", box.focus())}
         onInput=${(/** @type {any} */ event) => write(event.target.value)}></textarea>
       <div class="row end"><span class="faint small-text">A branch; what was said stays.</span><button type="button" onClick=${() => write(null)}>Cancel</button><button class="main-action">Send in a branch</button></div></form>`;
   }
