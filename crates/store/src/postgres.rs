@@ -20,6 +20,7 @@ mod read;
 mod search;
 mod tls;
 mod upkeep;
+mod values;
 mod words;
 
 use std::borrow::Cow;
@@ -131,7 +132,7 @@ impl RowLink {
     }
 
     /// Runs a statement.
-    pub(crate) async fn once(&self, sql: &str, values: link::Values<'_>) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn once(&self, sql: &str, values: values::Values<'_>) -> Result<Vec<Row>, StoreError> {
         self.link.once(sql, values).await.map_err(|failed| said(&self.options, failed))
     }
 
@@ -233,7 +234,7 @@ impl Store for PostgresStore {
             return Err(gone());
         }
         let documents = turnwright_engine::CONVERSATION_DOCUMENTS;
-        let values: link::Values<'_> = &[&id.as_str(), &documents, &of.title, &of.settings];
+        let values: values::Values<'_> = &[&id.as_str(), &documents, &of.title, &of.settings];
         let answer = self.pool.ask(upkeep::FORGET_UNCHANGED, values).await?;
         if answer.rows.first().map(|row| get(row, 0)).transpose()?.unwrap_or(false) {
             return Ok(());

@@ -6,7 +6,7 @@ use turnwright_core::UserId;
 use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{Accounts, Credential, Identity, Role, SecretHash, Staying, User};
 
-use super::link::Values;
+use super::values::Values;
 use super::{PostgresStore, clean, get, milliseconds, word};
 use crate::columns::integer;
 

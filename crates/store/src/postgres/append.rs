@@ -162,7 +162,7 @@ async fn next_group(requests: &mut mpsc::UnboundedReceiver<Request>) -> Vec<Requ
     group
 }
 
-async fn serve(pool: &Pool, group: Vec<Request>) {
+async fn serve(pool: &Arc<Pool>, group: Vec<Request>) {
     let appends: Vec<&Encoded> = group.iter().map(|request| &request.append).collect();
     let verdicts = match together(pool, &appends).await {
         // One that the database cannot do takes no other with it.
@@ -183,7 +183,7 @@ async fn serve(pool: &Pool, group: Vec<Request>) {
 }
 
 /// One alone, as it must be where it is to hold what another holds.
-pub(super) async fn apart(pool: &Pool, append: &Encoded) -> Result<(), StoreError> {
+pub(super) async fn apart(pool: &Arc<Pool>, append: &Encoded) -> Result<(), StoreError> {
     together(pool, &[append]).await.and_then(|mut one| one.pop().unwrap_or(Ok(())))
 }
 
@@ -260,7 +260,7 @@ impl<'a> Sides<'a> {
 }
 
 /// One statement for all of them: stored, or refused, each for itself.
-async fn together(pool: &Pool, appends: &[&Encoded]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+async fn together(pool: &Arc<Pool>, appends: &[&Encoded]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
     let ids: Vec<&str> = appends.iter().map(|append| append.conversation.as_str()).collect();
     let ats: Vec<i64> = appends.iter().map(|append| integer(append.at.get())).collect();
     let times: Vec<i64> = appends.iter().map(|append| integer(append.at_ms)).collect();

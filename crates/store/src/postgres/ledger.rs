@@ -1,5 +1,7 @@
 //! What was spent on models and is reserved for it, in the same database. Appends write it, see the function `append`.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use turnwright_core::UserId;
 use turnwright_core::budgets::{Amount, Period};
@@ -39,7 +41,7 @@ pub(super) fn terms(reservation: &Reservation) -> String {
     json!({ "day": integer(reservation.day), "within": within }).to_string()
 }
 
-pub(super) async fn balance(pool: &Pool, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {
+pub(super) async fn balance(pool: &Arc<Pool>, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {
     let (from, until) = (integer(period.from_day), integer(period.until_day));
     let answer = pool.ask(BALANCE, &[&from, &until, &owner.map(UserId::as_str)]).await?;
     let Some(row) = answer.rows.first() else { return Ok(Balance::default()) };

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row, Statement};
 use tokio_util::task::TaskTracker;
 
@@ -15,10 +15,8 @@ use super::LIMITS;
 use super::failure::{self, Failed};
 use super::options::PostgresOptions;
 use super::tls::Tls;
+use super::values::Values;
 use crate::Durability;
-
-/// Values of a statement.
-pub(crate) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// What a statement gave.
 #[derive(Debug)]
@@ -111,6 +109,11 @@ impl Link {
             Ok((found, rows.rows_affected().unwrap_or_default()))
         })
         .await
+    }
+
+    /// The types of a statement's parameters; it is prepared for that.
+    pub(super) async fn types(&self, sql: &'static str) -> Result<Vec<Type>, Failed> {
+        self.within(async { Ok(self.statement(sql).await?.params().to_vec()) }).await
     }
 
     /// Runs statements without values, as one transaction.

@@ -1,18 +1,26 @@
 //! Connections that are kept for the next who asks, and what happens where one breaks: the same is asked again on another.
+//!
+//! Who asks may stop looking for a while, as a stream does whose client reads nothing, or a turn that waits for something else
+//! meanwhile, which may need a connection itself. So questions are asked by tasks of their own: none keeps a connection, or its
+//! place in the line, from those who wait.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tracing::Instrument;
 use turnwright_engine::StoreError;
 
 use super::LIMITS;
 use super::failure::{self, Failed};
-use super::link::{Answer, Link, Values};
+use super::link::{Answer, Link};
 use super::options::PostgresOptions;
 use super::tls::Tls;
+use super::values::{Values, Written};
 
 /// How many connections a store has at most, besides the one by which it listens.
 const CONNECTIONS: u32 = 8;
@@ -25,6 +33,8 @@ pub(super) struct Pool {
     driver: String,
     room: Semaphore,
     idle: Mutex<Vec<Link>>,
+    /// What the parameters of the statements are that were asked before.
+    types: Mutex<HashMap<&'static str, Arc<[Type]>>>,
     tasks: TaskTracker,
     is_unreachable: AtomicBool,
     /// What the database said when it had no space left, until somebody found that it has.
@@ -35,6 +45,13 @@ pub(super) struct Pool {
 struct Taken<'a> {
     pool: &'a Pool,
     link: Option<Link>,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Taken<'_> {
+    fn link(&self) -> Result<&Link, Failed> {
+        self.link.as_ref().ok_or_else(|| StoreError::Closed.into())
+    }
 }
 
 impl Drop for Taken<'_> {
@@ -53,6 +70,7 @@ impl Pool {
             driver,
             room: Semaphore::new(CONNECTIONS as usize),
             idle: Mutex::default(),
+            types: Mutex::default(),
             tasks: TaskTracker::new(),
             is_unreachable: AtomicBool::new(false),
             full: Mutex::default(),
@@ -84,9 +102,37 @@ impl Pool {
 
     /// Runs a statement; where the connection breaks, again on another, for as long as an outage is waited for. So it must
     /// be one that may be done twice, or that is told apart by [`Answer::is_resent`].
-    pub(super) async fn ask(&self, sql: &'static str, values: Values<'_>) -> Result<Answer, StoreError> {
-        let ((rows, count), is_resent) = self.patiently(|| self.try_once(sql, values)).await?;
+    pub(super) async fn ask(self: &Arc<Self>, sql: &'static str, values: Values<'_>) -> Result<Answer, StoreError> {
+        let types = self.types(sql).await?;
+        let written = Written::all(&self.options.shown, values, &types)?;
+        let pool = Arc::clone(self);
+        let asking = async move {
+            let values: Vec<&(dyn ToSql + Sync)> = written.iter().map(|value| value as _).collect();
+            pool.patiently(|| pool.try_once(sql, &values)).await
+        };
+        let ((rows, count), is_resent) = self.apart(asking).await?;
         Ok(Answer { rows, count, is_resent })
+    }
+
+    async fn types(self: &Arc<Self>, sql: &'static str) -> Result<Arc<[Type]>, StoreError> {
+        let known = self.known_types().get(sql).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let pool = Arc::clone(self);
+        let ask = async move { pool.patiently(|| async { pool.take().await?.link()?.types(sql).await }).await };
+        let types: Arc<[Type]> = self.apart(ask).await?.0.into();
+        self.known_types().insert(sql, Arc::clone(&types));
+        Ok(types)
+    }
+
+    /// Does something that goes on also while nobody looks, and ends where nobody waits for it any more.
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let work = AbortOnDropHandle::new(self.tasks.spawn(work.in_current_span()));
+        work.await.unwrap_or_else(|_| Err(crate::broken_off()))
     }
 
     /// Runs a statement on a connection of its own, whose holder has what it took for as long as the connection lasts.
@@ -142,23 +188,23 @@ impl Pool {
         }
     }
 
-    /// The same without a second try.
+    /// The same without a second try, and by whoever asks: for those who look until it is answered.
     pub(super) async fn try_once(
         &self,
         sql: &'static str,
         values: Values<'_>,
     ) -> Result<(Vec<tokio_postgres::Row>, u64), Failed> {
-        let _permit = self.room.acquire().await.map_err(|_| StoreError::Closed)?;
+        self.take().await?.link()?.ask(sql, values).await
+    }
+
+    async fn take(&self) -> Result<Taken<'_>, Failed> {
+        let permit = self.room.acquire().await.map_err(|_| StoreError::Closed)?;
         let kept = self.idle().pop();
         let link = match kept.filter(Link::is_fit) {
             Some(link) => link,
             None => self.connect().await?,
         };
-        let taken = Taken { pool: self, link: Some(link) };
-        match &taken.link {
-            Some(link) => link.ask(sql, values).await,
-            None => Err(StoreError::Closed.into()),
-        }
+        Ok(Taken { pool: self, link: Some(link), _permit: permit })
     }
 
     /// What the database said when it had no space left, where it is not known to have some again.
@@ -184,6 +230,10 @@ impl Pool {
         self.idle().clear();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    fn known_types(&self) -> MutexGuard<'_, HashMap<&'static str, Arc<[Type]>>> {
+        self.types.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Link>> {

@@ -37,11 +37,11 @@ const OPEN_TURNS: &str = "SELECT conversation.id, open_turn.turn, open_turn.is_p
 const IDEMPOTENT: &str = "SELECT fingerprint, answer FROM idempotency WHERE key = $1";
 const LAST_KEY: &str = "SELECT key FROM idempotency WHERE key >= $1 AND key < $2 ORDER BY key DESC LIMIT 1";
 
-pub(super) async fn conversation(pool: &Pool, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
+pub(super) async fn conversation(pool: &Arc<Pool>, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
     pool.ask(CONVERSATION, &[&id.as_str()]).await?.rows.first().map(record).transpose()
 }
 
-pub(super) async fn conversations(pool: &Pool, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
+pub(super) async fn conversations(pool: &Arc<Pool>, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
     let limit = rows_at_most(page.limit);
     let owner = page.owner.as_str();
     let answer = match page.after {
@@ -51,7 +51,12 @@ pub(super) async fn conversations(pool: &Pool, page: Page<'_>) -> Result<Vec<Con
     answer.rows.iter().map(record).collect()
 }
 
-pub(super) async fn entries(pool: &Pool, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
+pub(super) async fn entries(
+    pool: &Arc<Pool>,
+    id: &ConversationId,
+    from: Seq,
+    limit: usize,
+) -> Result<Vec<StoredEntry>, StoreError> {
     // Beyond the last place nothing is found; further on the next conversation would begin.
     let from = integer(from.get()).min(1 << 32);
     let rows = pool.ask(ENTRIES, &[&id.as_str(), &from, &rows_at_most(limit)]).await?.rows;
@@ -68,12 +73,12 @@ pub(super) async fn entries(pool: &Pool, id: &ConversationId, from: Seq, limit: 
     Ok(found)
 }
 
-pub(super) async fn last_seq(pool: &Pool, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
+pub(super) async fn last_seq(pool: &Arc<Pool>, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
     let next = pool.ask(LAST, &[&id.as_str()]).await?.rows.first().map(|row| get::<i64>(row, 0)).transpose()?;
     Ok(next.and_then(before))
 }
 
-pub(super) async fn newest(pool: &Pool, id: &ConversationId, known: &Chosen) -> Result<Newest, StoreError> {
+pub(super) async fn newest(pool: &Arc<Pool>, id: &ConversationId, known: &Chosen) -> Result<Newest, StoreError> {
     let answer = pool.ask(CHOSEN, &[&id.as_str()]).await?;
     let Some(row) = answer.rows.first() else { return Ok(Newest::default()) };
     let incarnation = Incarnation::new(milliseconds(get(row, 3)?), word(row, 4, "a conversation's record")?);
@@ -81,21 +86,21 @@ pub(super) async fn newest(pool: &Pool, id: &ConversationId, known: &Chosen) -> 
     Ok(Newest { last: before(get(row, 0)?), chosen, incarnation: Some(incarnation) })
 }
 
-pub(super) async fn takes_back(pool: &Pool, id: &ConversationId) -> Result<bool, StoreError> {
+pub(super) async fn takes_back(pool: &Arc<Pool>, id: &ConversationId) -> Result<bool, StoreError> {
     pool.ask(TAKES_BACK, &[&id.as_str()]).await?.rows.first().map_or(Ok(false), |row| get(row, 0))
 }
 
-pub(super) async fn open_turns(pool: &Pool) -> Result<Vec<OpenTurn>, StoreError> {
+pub(super) async fn open_turns(pool: &Arc<Pool>) -> Result<Vec<OpenTurn>, StoreError> {
     pool.ask(OPEN_TURNS, &[]).await?.rows.iter().map(open_turn).collect()
 }
 
-pub(super) async fn idempotent(pool: &Pool, key: &str) -> Result<Option<Idempotent>, StoreError> {
+pub(super) async fn idempotent(pool: &Arc<Pool>, key: &str) -> Result<Option<Idempotent>, StoreError> {
     let answer = pool.ask(IDEMPOTENT, &[&clean(key)]).await?;
     let record = |row: &Row| Ok(Idempotent { fingerprint: get(row, 0)?, answer: get(row, 1)? });
     answer.rows.first().map(record).transpose()
 }
 
-pub(super) async fn last_key(pool: &Pool, from: &str, before: &str) -> Result<Option<String>, StoreError> {
+pub(super) async fn last_key(pool: &Arc<Pool>, from: &str, before: &str) -> Result<Option<String>, StoreError> {
     let answer = pool.ask(LAST_KEY, &[&clean(from), &clean(before)]).await?;
     answer.rows.first().map(|row| get(row, 0)).transpose()
 }

@@ -1,11 +1,15 @@
 //! Connections that only read, beside the writer: opened when needed, kept for the next reader.
+//!
+//! Who asks may stop looking for a while, as a stream does whose client reads nothing. So whoever has to wait for a connection does so
+//! in a task of its own: its place in the line keeps nobody else waiting.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tokio::sync::{Semaphore, TryAcquireError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use turnwright_engine::StoreError;
 
 use super::named::{Damage, Name};
@@ -19,6 +23,7 @@ const READERS: u32 = 4;
 pub(super) struct Readers {
     shared: Arc<Shared>,
     room: Arc<Semaphore>,
+    tasks: TaskTracker,
 }
 
 #[derive(Debug)]
@@ -34,7 +39,7 @@ impl Readers {
     pub(super) fn new(file: PathBuf, lock_wait: Duration, damage: Arc<Damage>) -> Self {
         let name = Name::of(&file);
         let shared = Shared { file, name, damage, lock_wait, idle: Mutex::new(Vec::new()) };
-        Self { shared: Arc::new(shared), room: Arc::new(Semaphore::new(READERS as usize)) }
+        Self { shared: Arc::new(shared), room: Arc::new(Semaphore::new(READERS as usize)), tasks: TaskTracker::new() }
     }
 
     /// Runs `read` on a thread that may wait for the disk.
@@ -43,14 +48,27 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
     {
-        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let shared = Arc::clone(&self.shared);
-        let reading = tokio::task::spawn_blocking(move || {
-            let answer = shared.read(read);
-            drop(permit);
-            answer
-        });
-        reading.await.unwrap_or_else(|_| Err(crate::broken_off()))
+        let work = |permit: OwnedSemaphorePermit| {
+            move || {
+                let answer = shared.read(read);
+                drop(permit);
+                answer
+            }
+        };
+        let room = Arc::clone(&self.room);
+        let answer = match Arc::clone(&room).try_acquire_owned() {
+            Ok(permit) => tokio::task::spawn_blocking(work(permit)).await,
+            Err(TryAcquireError::Closed) => return Err(StoreError::Closed),
+            Err(TryAcquireError::NoPermits) => {
+                let waiting = self.tasks.spawn(async move {
+                    let permit = room.acquire_owned().await.map_err(|_| StoreError::Closed)?;
+                    tokio::task::spawn_blocking(work(permit)).await.unwrap_or_else(|_| Err(crate::broken_off()))
+                });
+                AbortOnDropHandle::new(waiting).await
+            }
+        };
+        answer.unwrap_or_else(|_| Err(crate::broken_off()))
     }
 
     /// Runs `read`, which looks at a few rows and no more, on this thread: it takes less time than another thread needs to

@@ -17,6 +17,28 @@ async fn listed(store: &dyn Store, page: Page<'_>) -> Vec<String> {
     records.into_iter().map(|record| record.id.to_string()).collect()
 }
 
+pub(super) async fn questions_that_nobody_looks_after_hold_up_no_other(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let first = append("a", 1, vec![said("x")]);
+    store.create(record("a", 1)).await.unwrap();
+    store.append(first.clone()).await.unwrap();
+    // More of them than there are connections: some have one, the others are in line.
+    let mut begun = Vec::new();
+    for _ in 0..64 {
+        let mut asking = Box::pin(all(&*store, "a"));
+        if futures_util::poll!(&mut asking).is_pending() {
+            begun.push(asking);
+        }
+    }
+
+    for _ in 0..16 {
+        assert_eq!(all(&*store, "a").await, stored(&first));
+    }
+    for asking in begun {
+        assert_eq!(asking.await, stored(&first));
+    }
+}
+
 pub(super) async fn a_conversation_is_found_as_it_was_created(backend: &dyn Backend) {
     let store = backend.open().await;
     let untitled = ConversationRecord { title: None, ..record("b", 2) };

@@ -77,6 +77,7 @@ macro_rules! claims {
 
 claims! {
     conversations::a_conversation_is_found_as_it_was_created,
+    conversations::questions_that_nobody_looks_after_hold_up_no_other,
     conversations::a_conversation_is_created_once,
     conversations::an_update_replaces_title_and_settings_alone,
     conversations::an_update_of_what_was_changed_since_writes_nothing,
