@@ -7,12 +7,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
 use tokio::time::{Instant, Sleep};
 use turnwright_engine::{Frame, Watch};
 
+use crate::error::ApiError;
 use crate::open_stream::OpenStream;
 use crate::ui::UiFold;
 
@@ -37,6 +38,14 @@ pub(crate) trait Fold: Send + Unpin + 'static {
     fn is_done(&self) -> bool;
     /// Appends that the watch ended before the stream was done.
     fn cut_off(&mut self, cut: Cut, out: &mut Vec<u8>);
+    /// How long the head waits at most until something is told, where that decides what the head says.
+    fn head_waits(&self) -> Option<Duration> {
+        None
+    }
+    /// What is answered in place of a stream: where nothing was told but that nothing comes.
+    fn refusal(&self) -> Option<ApiError> {
+        None
+    }
 }
 
 /// Why a watch ends before its stream is done.
@@ -78,6 +87,17 @@ impl Fold for UiFold {
 pub(crate) async fn response<F: Fold>(watch: Watch, fold: F, stream: OpenStream) -> Response {
     let sent_at = Instant::now();
     let mut body = SseBody { watch: Some(watch), fold, stream, held: Vec::new(), gathering: None, keep_alive: None, sent_at };
+    if let Some(limit) = body.fold.head_waits() {
+        let is_told = poll_fn(|context| {
+            body.gather(context);
+            if body.held.is_empty() && body.watch.is_some() { Poll::Pending } else { Poll::Ready(()) }
+        });
+        // Where it takes longer, the head goes without.
+        let _ = tokio::time::timeout(limit, is_told).await;
+        if let Some(refusal) = body.fold.refusal() {
+            return refusal.into_response();
+        }
+    }
     poll_fn(|context| {
         body.gather(context);
         body.poll_due(context)

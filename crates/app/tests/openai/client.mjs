@@ -35,7 +35,7 @@ await assert.rejects(completions.create({ model: 'gpt-9', messages: user('hello'
 await assert.rejects(completions.create({ model: 'p/m', messages: user('limit') }), OpenAI.RateLimitError);
 await assert.rejects(async () => {
   for await (const _ of await completions.create({ model: 'p/m', messages: user('limit'), stream: true }));
-}, OpenAI.APIError);
+}, OpenAI.RateLimitError);
 
 // Responses. The helper throws at every event that it does not know.
 const stream = client.responses.stream({ model: 'p/m', input: 'ours' });

@@ -122,7 +122,7 @@ def errors():
     refused(openai.BadRequestError, client.responses.create, model="p/m", input="hello", **search)
     refused(openai.RateLimitError, completions.create, model="p/m", messages=user("limit"))
     refused(openai.RateLimitError, client.responses.create, model="p/m", input="limit")
-    refused(openai.APIError, lambda: list(completions.create(model="p/m", messages=user("limit"), stream=True)))
+    refused(openai.RateLimitError, lambda: list(completions.create(model="p/m", messages=user("limit"), stream=True)))
     refused(openai.NotFoundError, client.responses.create, model="p/m", input="x", previous_response_id="resp_1_none")
 
 

@@ -1,6 +1,7 @@
 //! From engine events to a chat completion, streamed or whole.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use turnwright_api::openai::{
     ChatCall, ChatChoice, ChatCompletion, ChatFunction, ChatMessage, ChatUsage, CompletionTokens, Extras, PromptTokens,
@@ -22,6 +23,11 @@ use super::waiting;
 use crate::error::ApiError;
 use crate::sse::Cut;
 use crate::stopping::{TOLD, is_stop};
+
+/// How long the head of a stream waits for the first that is told: where a provider refuses before it says anything, its clients
+/// know that by the status, as they do with OpenAI. Longer than most providers take to refuse, with the tries between; shorter than
+/// proxies wait for a head.
+const HEAD_WAITS: Duration = Duration::from_secs(10);
 
 /// What an answer is made with.
 #[derive(Debug)]
@@ -476,6 +482,19 @@ impl Tells for ChatFold {
             chunks.tool_call(out, index, call);
         }
         chunks.finish(out, finish_reason, ended, usage.as_ref());
+    }
+
+    fn head_waits(&self) -> Option<Duration> {
+        Some(HEAD_WAITS)
+    }
+
+    fn refusal(&self) -> Option<ApiError> {
+        match &self.track.end {
+            Some(End::Finished { status: "failed", error, .. }) if matches!(self.form, Form::Chunks(None)) => {
+                Some(failure_of(self.track.failure.as_ref(), error.as_deref()))
+            }
+            _ => None,
+        }
     }
 
     fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>) {

@@ -1,8 +1,11 @@
 //! A part of a turn as a stream: each event, and its end once.
 
+use std::time::Duration;
+
 use turnwright_engine::{Event, Frame};
 
 use super::track::Track;
+use crate::error::ApiError;
 use crate::sse::{Cut, Fold};
 
 /// Tells a part of a turn in the form of one protocol.
@@ -17,6 +20,14 @@ pub(crate) trait Tells: Send + Unpin + 'static {
     fn finish(&mut self, out: &mut Vec<u8>);
     /// Tells that no more is told although it did not end.
     fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>);
+    /// See [`Fold::head_waits`].
+    fn head_waits(&self) -> Option<Duration> {
+        None
+    }
+    /// See [`Fold::refusal`].
+    fn refusal(&self) -> Option<ApiError> {
+        None
+    }
 }
 
 impl<T: Tells> Fold for T {
@@ -35,6 +46,14 @@ impl<T: Tells> Fold for T {
 
     fn is_done(&self) -> bool {
         self.has_ended()
+    }
+
+    fn head_waits(&self) -> Option<Duration> {
+        Tells::head_waits(self)
+    }
+
+    fn refusal(&self) -> Option<ApiError> {
+        Tells::refusal(self)
     }
 
     fn cut_off(&mut self, cut: Cut, out: &mut Vec<u8>) {
