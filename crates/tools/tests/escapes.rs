@@ -14,8 +14,10 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 
 use serde_json::json;
-use support::call;
+use support::{call, call_of, context};
+use tokio_util::sync::CancellationToken;
 use turnwright_core::ToolErrorKind;
+use turnwright_engine::source::ToolSource as _;
 use turnwright_tools::{
     CommandConfig, CommandLimits, Enclosure, Protections, SandboxConfig, SandboxLauncher, SandboxMode, TypedSource, command,
 };
@@ -502,5 +504,24 @@ async fn a_confined_command_that_is_stopped_has_its_time_to_clean_up() {
             "up\ncleaned\n",
             "{enclosure:?}: {stopped}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_confined_command_that_a_stop_kills_gives_no_result() {
+    for enclosure in enclosures() {
+        let world = World::new();
+        let source = world.source(enclosure, CommandLimits::default());
+        let cancel = CancellationToken::new();
+        let line = json!({"command": "echo begun | tee begun; sleep 1000; echo never"});
+        let running = source.call(call_of("run", line), context(&cancel));
+        let stop = async {
+            eventually(|| world.path("root").join("begun").exists()).await;
+            cancel.cancel();
+        };
+        let (result, ()) = tokio::join!(running, stop);
+        let error = result.unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::Interrupted, "{enclosure:?}: {}", error.model_text);
+        assert!(error.model_text.contains("; what it did until then happened"), "{enclosure:?}: {}", error.model_text);
     }
 }

@@ -97,7 +97,7 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
             let exit = exit_of(&mut child, pipes.as_mut(), &mut is_closed);
             // A command that ends on request at a cancel has a real result.
             match (timeout(config.grace, exit).await, &ending) {
-                (Ok(Ok(status)), Ending::Cancelled) if status.code().is_some() => ending = Ending::Exited(Ok(status)),
+                (Ok(Ok(status)), Ending::Cancelled) if has_ended_itself(status) => ending = Ending::Exited(Ok(status)),
                 (Ok(_), _) => {}
                 (Err(_), _) => has_ended = false,
             }
@@ -133,6 +133,13 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
             Err(ToolError::new(ToolErrorKind::Interrupted, what + &so_far(stdout, stderr)))
         }
     }
+}
+
+/// Whether a command that was told to end did so in its own way. One that the signal killed did not, also where something in between, as
+/// a shell or the sandbox, says so by a code of its own.
+fn has_ended_itself(status: ExitStatus) -> bool {
+    let killed = [Signal::SIGTERM, Signal::SIGKILL].map(|signal| 128 + signal as i32);
+    status.code().is_some_and(|code| !killed.contains(&code))
 }
 
 /// What is started for these arguments.
