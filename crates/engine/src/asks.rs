@@ -24,6 +24,9 @@ pub trait Asks: Send + Sync + Debug {
 
     /// Whose call it is: the same for all calls of a conversation, `None` where nobody can be asked.
     fn whose(&self) -> Option<&str>;
+
+    /// Which user's it is; `None` where nobody can be asked.
+    fn by(&self) -> Option<&str>;
 }
 
 /// Keeps that a call goes on by itself at its source.
@@ -80,6 +83,10 @@ impl Asks for Nobody {
     }
 
     fn whose(&self) -> Option<&str> {
+        None
+    }
+
+    fn by(&self) -> Option<&str> {
         None
     }
 }

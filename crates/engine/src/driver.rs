@@ -143,7 +143,9 @@ pub(crate) enum Before {
 enum Halt {
     /// Somebody else drives, the conversation is gone, or the engine ends.
     Quietly,
-    /// The store or the journal failed.
+    /// The store failed.
+    Store(StoreError),
+    /// The journal failed.
     Broken(String),
 }
 
@@ -335,7 +337,7 @@ impl Driver {
                 }
                 Err(error) => {
                     if !holds || self.inner.shutdown.is_cancelled() {
-                        return Err(Halt::Broken(error.to_string()));
+                        return Err(Halt::Store(error));
                     }
                     self.live.lock().watchers.release();
                     hold(&self.inner, &self.live, &mut tries, &error).await;

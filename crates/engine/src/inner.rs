@@ -240,7 +240,7 @@ impl Inner {
             if turn.holder().is_some() {
                 first.push(Entry::Control(Control::Resumed { count: turn.next_resumption() }));
             }
-            state.is_driven = true;
+            (state.is_driven, state.let_down) = (true, None);
             state.slot = Some(self.running.enter(&live.owner));
             drop(state);
             self.drive(live, (claim, before), first);

@@ -48,6 +48,8 @@ pub(crate) struct State {
     pub(crate) is_driven: bool,
     /// Its place among the turns that run, while it is driven.
     pub(crate) slot: Option<Slot>,
+    /// Why its last driver stopped although the turn was open, where that is no fault of the turn's.
+    pub(crate) let_down: Option<LetDown>,
     /// Whether it was deleted.
     pub(crate) is_gone: bool,
     /// What takes a turn up again, and which turn.
@@ -59,6 +61,15 @@ pub(crate) struct State {
     pub(crate) last_used: u64,
     weight: usize,
     overlay_weight: usize,
+}
+
+/// What a driver could not go on without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LetDown {
+    /// The right of this process to drive, which ran out.
+    Lease,
+    /// The store.
+    Store(StoreError),
 }
 
 /// Whether it is listened to what the node tells that drives a conversation.
@@ -134,6 +145,7 @@ impl Live {
             watchers: Watchers::default(),
             is_driven: false,
             slot: None,
+            let_down: None,
             is_gone: false,
             keeper: None,
             broken: None,

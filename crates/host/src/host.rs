@@ -174,8 +174,8 @@ impl HostBuilder {
         let Answering { providers, default_model, unadded, mut problems } =
             answering((&loaded, &environment), own_providers, (&*store, &*secrets.providers), (needs, practises)).await?;
         let gathering = Gathering::new(&loaded, &environment, store.clone(), store.clone(), &store.driver().0)?;
-        let (artifacts, rates) = (store.clone(), store.clone());
-        let kept = Kept { ledger: ledger.clone(), board: own_board, artifacts, rates, tokens: secrets.servers };
+        let (artifacts, rates, accounts) = (store.clone(), store.clone(), store.clone());
+        let kept = Kept { ledger: ledger.clone(), board: own_board, artifacts, rates, accounts, tokens: secrets.servers };
         let sources = sources::sources((&loaded, &environment), kept, (own, shows_apps))?;
         let Sources { mut built_in, servers, surroundings, completed, problems: mut of_sources, command_mark, .. } = sources;
         problems.append(&mut of_sources);

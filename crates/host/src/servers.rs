@@ -11,6 +11,7 @@ mod set;
 mod sign_ins;
 mod status;
 mod stored;
+mod ways;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub use status::McpStatus;
 pub(crate) use status::status;
 pub use stored::{Asked, Owner};
 use stored::{KIND, Stored, changed, literal_secrets};
+pub(crate) use ways::WaysOfUsers;
 
 /// The keys that say how a server is reached.
 const WAYS: [&str; 3] = ["command", "url", "image"];
@@ -210,7 +212,7 @@ impl McpServers {
         self.by.may_add(&owner, &config)?;
         let _changing = self.set.changing.lock().await;
         let folder = self.set.environment.working_directory().to_owned();
-        let stored = Stored::new(owner, config, folder, asked);
+        let stored = Stored { is_kept_outside: self.by.is_kept_outside(), ..Stored::new(owner, config, folder, asked) };
         loop {
             self.refresh().await?;
             if let Some(asked) = &stored.asked
@@ -250,6 +252,9 @@ impl McpServers {
             // Another way to reach it takes the place of the one before.
             if let Some(way) = WAYS.iter().find(|way| change.get(**way).is_some_and(|value| !value.is_null())) {
                 after.config.retain(|key, _| key == way || !WAYS.contains(&key.as_str()) || change.contains_key(key));
+            }
+            if after.config.get("url") != before.config.get("url") {
+                after.is_kept_outside = self.by.is_kept_outside();
             }
             self.by.may_add(&after.owner, change)?;
             moved::may_move(&before.config, &after.config, self.by.may_declare())?;
@@ -460,7 +465,10 @@ impl McpServers {
         stored: &Stored,
         before: Option<(&Stored, &Document)>,
     ) -> Result<McpStatus, McpChangeError> {
-        self.set.make(name, stored).await.map_err(McpChangeError::Invalid)?;
+        let made = self.set.make(name, stored).await.map_err(McpChangeError::Invalid)?;
+        if before.is_none_or(|(before, _)| before.config.get("url") != stored.config.get("url")) {
+            made.admitted().await.map_err(|error| McpChangeError::Invalid(error.to_string()))?;
+        }
         let tokens = self.set.tokens();
         let mut kept = stored.clone();
         let unkept = |error: std::io::Error| McpChangeError::Invalid(format!("its secrets cannot be kept: {error}"));

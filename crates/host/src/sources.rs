@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use turnwright_core::SamplingBudget;
+use turnwright_engine::accounts::Accounts;
 use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::{CallLimits, Completed, HoldBack, Rates, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, Import, ImportedServer, ImportedTransport};
@@ -21,6 +22,7 @@ use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, artifac
 
 use crate::config::{self, Loaded, McpGrant, McpTransport, expand};
 use crate::env_file;
+use crate::servers::WaysOfUsers;
 use crate::{Environment, HostError, apis, executables, sandbox};
 
 /// How much of what servers say is done in a browser may wait to be looked at.
@@ -117,6 +119,8 @@ pub(crate) struct Kept {
     pub(crate) artifacts: Arc<dyn Artifacts>,
     /// How often things happened.
     pub(crate) rates: Arc<dyn Rates>,
+    /// Who may use the installation.
+    pub(crate) accounts: Arc<dyn Accounts>,
     /// What is secret.
     pub(crate) tokens: Arc<dyn TokenStore>,
 }
@@ -124,7 +128,7 @@ pub(crate) struct Kept {
 /// The sources of a configuration, none of them started.
 pub(crate) fn sources(
     (loaded, environment): (&Loaded, &Environment),
-    Kept { ledger, board, artifacts, rates, tokens }: Kept,
+    Kept { ledger, board, artifacts, rates, accounts, tokens }: Kept,
     (own, shows_apps): (Vec<Arc<dyn ToolSource>>, bool),
 ) -> Result<Sources, HostError> {
     let inherited_env = environment
@@ -140,6 +144,7 @@ pub(crate) fn sources(
     let (says, completed) = mpsc::channel(MAX_COMPLETED);
     surroundings.completed = Some(says);
     surroundings.network = loaded.network.clone();
+    surroundings.ways = Some(Arc::new(WaysOfUsers::new(&loaded.network, &loaded.config.mcp.members_allow, accounts)));
     surroundings.secrets = environment.secrets().clone();
     surroundings.shows_apps = shows_apps;
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);

@@ -5,9 +5,11 @@ mod granted;
 mod transport;
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use turnwright_core::{Declared, UserId};
@@ -33,6 +35,8 @@ pub struct ServerConfig {
     pub transport: TransportConfig,
     /// The one user in whose conversations its tools are offered; everybody's where `None`.
     pub owner: Option<UserId>,
+    /// Where it may be, where it has an address.
+    pub bounds: Bounds,
     /// How long a start may take, from the spawn to the list of its tools; also how long a call waits for one.
     pub start_limit: Duration,
     /// When it is started.
@@ -75,6 +79,7 @@ impl ServerConfig {
             name: name.into(),
             transport: transport.into(),
             owner: None,
+            bounds: Bounds::default(),
             start_limit: Duration::from_mins(1),
             start: StartPolicy::default(),
             idle_stop: None,
@@ -188,6 +193,8 @@ pub struct Surroundings {
     pub completed: Option<mpsc::Sender<Completed>>,
     /// How servers with an address are reached.
     pub network: Network,
+    /// How each of them is, where that is not the same for all.
+    pub ways: Option<Arc<dyn Ways>>,
     /// Tells the time of log lines.
     pub clock: Arc<dyn Clock>,
     /// Learns the secrets that servers are given, and hides all that it knows in what servers say.
@@ -209,9 +216,37 @@ impl Surroundings {
             docker_host: None,
             completed: None,
             network: Network::default(),
+            ways: None,
             clock,
             secrets: KnownSecrets::default(),
             shows_apps: false,
+        }
+    }
+}
+
+/// Where a server with an address may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Bounds {
+    /// Where those of its owner may be.
+    #[default]
+    AsItsOwners,
+    /// Outside of this machine and its network, whoever owns it.
+    Outside,
+}
+
+/// Knows how servers of different owners are reached.
+#[async_trait]
+pub trait Ways: Debug + Send + Sync {
+    /// How this one is at this moment. It is asked for each connection, and for each sign-in.
+    async fn network(&self, of: &ServerConfig) -> Network;
+}
+
+impl Surroundings {
+    /// How a server is reached.
+    pub(crate) async fn network_of(&self, config: &ServerConfig) -> Network {
+        match &self.ways {
+            Some(ways) => ways.network(config).await,
+            None => self.network.clone(),
         }
     }
 }

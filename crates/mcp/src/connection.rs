@@ -258,9 +258,9 @@ async fn handshake(
             piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), client, known, most).await?
         }
         Way::Address(address) => {
-            let account = Account::of(&config.name, address, opening.surroundings).await;
+            let network = &opening.surroundings.network_of(config).await;
+            let account = Account::of((&config.name, address), network, opening.surroundings).await;
             let account = account.map_err(|error| McpError::SignIn { message: error.to_string() })?;
-            let network = &opening.surroundings.network;
             let endpoint = http::Endpoint::new(address, limit, account, network).await?;
             let probed = match known {
                 Some(finding) => Probed::remembered(finding),

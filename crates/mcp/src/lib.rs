@@ -49,8 +49,8 @@ pub use backoff::RestartPolicy;
 pub use board::{Board, FileBoard, NoBoard, Notice};
 pub use carrier::{FileLedger, MARK, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_driver, sweep_gone};
 pub use config::{
-    DockerConfig, Granted, HttpConfig, LogLevel, Mount, OauthConfig, OauthGrant, Root, Roots, ServerConfig, StartPolicy,
-    StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
+    Bounds, DockerConfig, Granted, HttpConfig, LogLevel, Mount, OauthConfig, OauthGrant, Root, Roots, ServerConfig,
+    StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, Ways, is_inherited,
 };
 pub use era::Ground;
 pub use error::McpError;

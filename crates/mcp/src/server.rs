@@ -158,8 +158,8 @@ impl McpServer {
         &self.shared
     }
 
-    pub(crate) fn network(&self) -> &Network {
-        &self.shared.surroundings.network
+    pub(crate) async fn network(&self) -> Network {
+        self.shared.surroundings.network_of(&self.shared.config).await
     }
 
     pub(crate) fn tokens(&self) -> &Arc<dyn TokenStore> {

@@ -71,6 +71,10 @@ impl Asks for People {
     fn whose(&self) -> Option<&str> {
         Some(self.whose)
     }
+
+    fn by(&self) -> Option<&str> {
+        Some("local")
+    }
 }
 
 fn of(people: &Arc<People>) -> CallContext {

@@ -99,6 +99,10 @@ impl Asks for Model {
     fn whose(&self) -> Option<&str> {
         Some("c1")
     }
+
+    fn by(&self) -> Option<&str> {
+        Some("local")
+    }
 }
 
 fn of(model: &Arc<Model>) -> CallContext {

@@ -54,6 +54,10 @@ impl Asks for Blue {
     fn whose(&self) -> Option<&str> {
         Some("c1")
     }
+
+    fn by(&self) -> Option<&str> {
+        Some("local")
+    }
 }
 
 fn config(era: &str, folder: &Path, polls: u32) -> ServerConfig {
@@ -232,6 +236,10 @@ impl Asks for First {
 
     fn whose(&self) -> Option<&str> {
         Some("c1")
+    }
+
+    fn by(&self) -> Option<&str> {
+        Some("local")
     }
 }
 

@@ -72,6 +72,13 @@ pub fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Whether a name is of a network of its own by its looks: all that can be seen where a proxy looks names up.
+pub fn is_local_name(name: &str) -> bool {
+    const ENDS: [&str; 9] = ["localhost", "local", "internal", "lan", "home", "corp", "intranet", "localdomain", "home.arpa"];
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    !name.contains('.') || ENDS.iter().any(|end| name == *end || name.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
+}
+
 fn special_v4(address: Ipv4Addr) -> Option<Special> {
     match address.octets() {
         // Amazon's, Google's and Microsoft's; Microsoft's other one, which is public by its looks; Alibaba's; Oracle's.

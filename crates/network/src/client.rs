@@ -7,6 +7,7 @@ use std::sync::Arc;
 use reqwest::{Certificate, Client, ClientBuilder, Url};
 
 use crate::authorities::{self, AuthoritiesError};
+use crate::outside::{Guarded, Outside};
 use crate::proxy::{Proxies, ProxyAddress, ProxyError};
 
 /// How requests leave this machine. Cheap to clone; by default directly, to whom the system's authorities vouch for. Its `Debug` form
@@ -25,6 +26,8 @@ struct Settings {
     /// Past which nothing goes but what is asked of this machine; empty where something has no proxy.
     strict_rules: Vec<reqwest::Proxy>,
     authorities: Vec<Certificate>,
+    /// What may be reached besides public addresses, where not all may be.
+    outside: Option<Arc<Outside>>,
 }
 
 impl Network {
@@ -52,6 +55,26 @@ impl Network {
         Ok(Self { settings: Arc::new(settings) })
     }
 
+    pub(crate) fn with_outside(self, outside: Arc<Outside>) -> Self {
+        let mut settings = Settings::clone(&self.settings);
+        settings.outside = Some(outside);
+        Self { settings: Arc::new(settings) }
+    }
+
+    pub(crate) fn outside(&self) -> Option<&Outside> {
+        self.settings.outside.as_deref()
+    }
+
+    /// Whether not all addresses may be reached, see [`Network::kept_outside`].
+    pub fn is_outside(&self) -> bool {
+        self.settings.outside.is_some()
+    }
+
+    /// Whether a name is that of a proxy.
+    pub(crate) fn is_proxy(&self, name: &str) -> bool {
+        self.settings.proxies.hosts().any(|proxy| proxy.eq_ignore_ascii_case(name))
+    }
+
     /// Whether something goes through a proxy, which looks up names itself.
     pub fn has_proxy(&self) -> bool {
         self.settings.has_proxy
@@ -69,8 +92,19 @@ impl Network {
 
     /// Begins a client for any address.
     pub fn client(&self) -> ClientBuilder {
+        self.begun(None)
+    }
+
+    fn begun(&self, port: Option<u16>) -> ClientBuilder {
         // What the environment says was read where the configuration was.
         let builder = self.settings.rules.iter().cloned().fold(Client::builder().no_proxy(), ClientBuilder::proxy);
+        let builder = match &self.settings.outside {
+            Some(outside) => {
+                let proxies = self.settings.proxies.hosts().map(str::to_owned).collect();
+                builder.dns_resolver(Guarded { outside: Arc::clone(outside), port, proxies })
+            }
+            None => builder,
+        };
         builder.tls_certs_merge(self.settings.authorities.iter().cloned())
     }
 
@@ -87,7 +121,7 @@ impl Network {
 
     /// Begins a client for one address alone. The system's authorities are read only where it needs them.
     pub fn client_for(&self, url: &Url) -> ClientBuilder {
-        let builder = self.client();
+        let builder = self.begun(url.port_or_known_default());
         if url.scheme() == "http" && (!self.settings.needs_tls_for_http || is_loopback(url)) {
             builder.tls_certs_only([])
         } else {

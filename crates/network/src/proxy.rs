@@ -115,6 +115,11 @@ impl Proxies {
         self.http.is_some() || self.https.is_some()
     }
 
+    /// The names of their hosts.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.http.iter().chain(&self.https).filter_map(|proxy| proxy.0.host_str())
+    }
+
     /// Whether asking over plain HTTP speaks TLS to a proxy.
     pub(crate) fn needs_tls_for_http(&self) -> bool {
         self.http.as_ref().is_some_and(ProxyAddress::is_https)

@@ -5,7 +5,7 @@ use std::{fmt, io};
 
 use rustls::CertificateError;
 
-use crate::{Network, ProxyAddress};
+use crate::{Network, ProxyAddress, outside};
 
 /// Why a request failed, for people, and where. Holds no address but that of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +123,9 @@ fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)
 fn told(cause: &(dyn Error + 'static)) -> Option<String> {
     if let Some(rustls::Error::InvalidCertificate(why)) = cause.downcast_ref() {
         return Some(certificate(why));
+    }
+    if let Some(kept) = outside::kept(cause) {
+        return Some(kept);
     }
     // What is the proxy's own fault was told before.
     let said = cause.to_string();

@@ -16,6 +16,8 @@ mod cors;
 mod doors;
 #[path = "users/first_admin.rs"]
 mod first_admin;
+#[path = "users/outside.rs"]
+mod outside;
 #[path = "users/people.rs"]
 mod people;
 #[path = "users/proxied.rs"]
@@ -67,6 +69,8 @@ async fn server_at(site: Site) -> Server {
 async fn server_in(folder: Arc<tempfile::TempDir>, site: Site) -> Server {
     // The database comes as an installation has it.
     let environment = turnwright_host::Environment::new(folder.path());
+    let near = "[mcp]\nmembers_allow = [\"127.0.0.1:7\", \"127.0.0.1:9\"]\n";
+    std::fs::write(folder.path().join("turnwright.toml"), near).unwrap();
     let overrides = turnwright_host::Overrides { data_dir: Some(folder.path().join("data")), ..Default::default() };
     let loaded = turnwright_host::config::open(&environment, &overrides).unwrap();
     let host = Box::pin(turnwright_host::Host::start(loaded, &environment, Needs::Store)).await.unwrap();

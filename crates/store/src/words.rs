@@ -32,6 +32,11 @@ pub(crate) fn spaced(text: &str) -> String {
     spaced
 }
 
+/// The same for SQLite, whose tokenizer takes accents off Latin letters alone: without those of the others too.
+pub(crate) fn unaccented(text: &str) -> String {
+    spaced(&text.chars().flat_map(fold).collect::<String>())
+}
+
 /// The words that somebody typed, in lower case.
 pub(crate) fn words_of(typed: &str) -> Vec<String> {
     typed.split_whitespace().map(str::to_lowercase).collect()
@@ -90,14 +95,26 @@ impl Phrase {
 
 /// The query for these words, as FTS5 writes it. `None` where there is nothing to look up.
 pub(crate) fn query(words: &[String]) -> Option<String> {
-    let written = |phrase: &Phrase| format!("\"{}\"{}", phrase.parts.join(" "), if phrase.goes_on { "*" } else { "" });
-    let phrases: Vec<String> = phrases(words).iter().map(written).collect();
+    let phrases: Vec<String> = phrases(words).iter().map(|phrase| either(&phrase.parts, phrase.goes_on)).collect();
     if phrases.is_empty() { None } else { Some(phrases.join(" AND ")) }
 }
 
 /// The words of a question, each as FTS5 writes it.
 pub(crate) fn written(asked: &[Vec<String>]) -> Vec<String> {
-    asked.iter().map(|parts| format!("\"{}\"", parts.join(" "))).collect()
+    asked.iter().map(|parts| either(parts, false)).collect()
+}
+
+/// A phrase as FTS5 writes it; either as it was typed or without accents, where the tokenizer would not take them off: what was taken in
+/// by an older version has them still.
+fn either(parts: &[String], goes_on: bool) -> String {
+    let written = |parts: &str| format!("\"{parts}\"{}", if goes_on { "*" } else { "" });
+    let typed = parts.join(" ");
+    let folded = plain(&typed);
+    if folded.is_ascii() || folded == typed {
+        written(&typed)
+    } else {
+        format!("({} OR {})", written(&typed), written(&folded))
+    }
 }
 
 /// The query for a text in which any of these words is, as FTS5 writes it, where it is known in how many texts each is. A
@@ -197,6 +214,8 @@ mod tests {
             ("text:NEAR(x*,2)^", Some("\"text near x 2\"*")),
             ("学习", Some("\"学 习\"")),
             ("Rust学习", Some("\"rust 学 习\"")),
+            ("résumé", Some("\"résumé\"*")),
+            ("Йод", Some("(\"йод\"* OR \"иод\"*)")),
             ("-- ; ' ()", None),
             ("", None),
         ];

@@ -5,7 +5,6 @@
 //! a name server that answers differently the next time changes nothing. *Not here:* addresses that an operator wrote into the
 //! configuration for a service of theirs (`Named`), which are reached as they are.
 
-mod allow;
 mod answer;
 mod clients;
 mod lookup;
@@ -15,13 +14,12 @@ mod reach;
 mod refusal;
 mod target;
 
-pub use allow::{Allow, AllowError};
 pub use clients::Clients;
 pub use lookup::{Lookup, SystemLookup};
 pub use reach::Way;
 pub use refusal::Refusal;
 pub use target::Target;
-pub use turnwright_network::{Special, special};
+pub use turnwright_network::{Allow, AllowError, Special, special};
 
 pub(crate) use answer::{Answer, AnswerLimits};
 pub(crate) use named::Named;

@@ -87,6 +87,10 @@ impl Asks for Asker {
     fn whose(&self) -> Option<&str> {
         Some(self.live.id.as_str())
     }
+
+    fn by(&self) -> Option<&str> {
+        Some(self.live.owner.as_str())
+    }
 }
 
 #[async_trait]

@@ -75,7 +75,7 @@ impl Driver {
                     self.gathering = None;
                     return Ok(gathered);
                 }
-                Occurrence::Reserved(reserved) => return reserved.map_err(|error| Halt::Broken(error.to_string())),
+                Occurrence::Reserved(reserved) => return reserved.map_err(Halt::Store),
                 Occurrence::Sampled(sampled) => return Ok(vec![sampled]),
                 Occurrence::Rested(rest) => return Ok(self.hear_rests(rest).await),
                 Occurrence::News(news) => {

@@ -10,7 +10,7 @@ use super::call::Rest;
 use super::{Driver, Halt, Job};
 use crate::artifacts::held_by;
 use crate::inner::Inner;
-use crate::live::{From, Live};
+use crate::live::{From, LetDown, Live};
 use crate::telemetry::spans;
 use crate::{Append, Fact, SideRecord, StoreError};
 
@@ -27,13 +27,25 @@ impl Driver {
         self.summary = None;
         self.gathering = None;
         self.reserving.clear();
-        self.live.lock().watchers.release();
+        {
+            let mut state = self.live.lock();
+            state.watchers.release();
+            state.let_down = match &halt {
+                Halt::Store(error) => Some(LetDown::Store(error.clone())),
+                Halt::Quietly | Halt::Broken(_) => (!self.fence.holds()).then_some(LetDown::Lease),
+            };
+        }
         // What goes on by itself is let go of, what needs us is told to end.
         self.halts.cancel();
         for cancel in self.running.values() {
             cancel.cancel();
         }
-        if let Halt::Broken(reason) = &halt {
+        let reason = match &halt {
+            Halt::Store(error) => Some(error.to_string()),
+            Halt::Broken(reason) => Some(reason.clone()),
+            Halt::Quietly => None,
+        };
+        if let Some(reason) = reason {
             tracing::error!(conversation = %self.live.id, reason, "the turn cannot go on; it stays open");
         }
         // Results that come now are stored where that can still be done: a known result must not become an unknown one. A

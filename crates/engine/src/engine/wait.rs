@@ -8,7 +8,7 @@ use turnwright_core::{Control, ConversationId, Entry, Journal, TurnId, TurnStatu
 
 use super::Engine;
 use super::resuming::SWEEP_EVERY;
-use crate::live::Live;
+use crate::live::{LetDown, Live};
 use crate::{EngineError, KeptBy};
 
 /// How far a turn is.
@@ -35,8 +35,8 @@ impl Engine {
     /// server with a turn that servers keep, where it finds nobody who drives it.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] where there is no such turn, [`EngineError::NoOpenTurn`] and [`EngineError::ShuttingDown`]
-    /// where its driver had to stop and it stays open.
+    /// [`EngineError::NotFound`] where there is no such turn, [`EngineError::NoOpenTurn`], [`EngineError::ShuttingDown`] and, where the
+    /// store failed, [`EngineError::Store`], where its driver had to stop and it stays open.
     pub async fn wait(&self, id: &ConversationId, turn: TurnId) -> Result<TurnState, EngineError> {
         self.wait_until(id, turn, state_of).await
     }
@@ -130,13 +130,18 @@ impl Engine {
                     took_up = true;
                     self.inner.ensure_driven(&live).await?;
                 }
+                // The lease ran out under it, as while a database is started anew: the next look of this server goes on with it.
+                (Drives::Nobody, _) if self.is_between_leases(&live) => {
+                    tokio::select! {
+                        () = settled => {}
+                        () = self.inner.shutdown.cancelled() => {}
+                        () = tokio::time::sleep(SWEEP_EVERY) => {}
+                    }
+                    self.inner.catch_up(&live).await?;
+                }
                 // Nobody moves it on any more: whoever waits must not wait for ever.
                 (Drives::Nobody, _) if self.is_draining() => return Err(EngineError::ShuttingDown),
-                (Drives::Nobody, _) => {
-                    return Err(EngineError::NoOpenTurn {
-                        why: format!("`{turn}` had to stop and stays open; the log says why"),
-                    });
-                }
+                (Drives::Nobody, _) => return Err(Self::stays_open(&live, turn)),
             }
         }
     }
@@ -144,6 +149,22 @@ impl Engine {
     /// Whether this process is one of those that take the open turn up again.
     fn keeps(&self, live: &Live) -> bool {
         self.inner.is_server.load(Ordering::Relaxed) && live.lock().kept_by() == Some(KeptBy::Servers)
+    }
+
+    /// Whether this process takes the open turn up again once it has the right to drive: it had it, and it ran out.
+    fn is_between_leases(&self, live: &Live) -> bool {
+        let_down(live) == Some(LetDown::Lease) && self.keeps(live) && !self.is_draining()
+    }
+
+    /// Why a turn stays open that nobody drives.
+    fn stays_open(live: &Live, turn: TurnId) -> EngineError {
+        match let_down(live) {
+            // It can be asked again once the store can be used.
+            Some(LetDown::Store(error)) => EngineError::Store(error),
+            Some(LetDown::Lease) | None => {
+                EngineError::NoOpenTurn { why: format!("`{turn}` had to stop and stays open; the log says why") }
+            }
+        }
     }
 
     async fn drives(&self, live: &Arc<Live>) -> Result<Drives, EngineError> {
@@ -166,6 +187,11 @@ impl Engine {
             Some(_) | None => Ok(Drives::Nobody),
         }
     }
+}
+
+/// What the last driver of this process could not go on without.
+fn let_down(live: &Live) -> Option<LetDown> {
+    live.lock().let_down.clone()
 }
 
 fn state_of(journal: &Journal, turn: TurnId) -> Option<Result<TurnState, EngineError>> {

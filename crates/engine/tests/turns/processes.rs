@@ -283,6 +283,45 @@ async fn what_runs_is_stopped_as_the_lease_runs_out_also_while_a_result_waits_fo
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_waits_at_a_server_whose_lease_runs_out_hears_what_becomes_of_the_turn_once_it_has_another() {
+    let (disk, gate) = (MemoryStore::default(), Arc::new(Semaphore::new(0)));
+    let store = Arc::new(disk.another_process());
+    let (engine, source, _) = long(store.clone(), &gate);
+    engine.keep_resuming();
+    let sent = engine.send(&id(), begins("go")).await.unwrap();
+    until(|| source.effects().len() == 2).await;
+    let (id, losing) = (id(), async { store.lose_lease() });
+    let (waited, ()) = tokio::join!(engine.wait(&id, sent.turn_id), losing);
+    assert_eq!(waited.unwrap(), TurnState::Parked, "what became of the calls is asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_turn_whose_driver_can_store_nothing_hears_of_the_store() {
+    let (store, stored) = (Arc::new(MemoryStore::default()), Arc::new(Semaphore::new(0)));
+    let calls = Answer::whole([call(0, "tools__echo", "{}")]);
+    let provider = ScriptedProvider::new([calls, Answer::whole([text("Done.")])]);
+    let engine = process(store.clone(), &provider, ApproveMode::Ask);
+    let sent = engine.send(&id(), begins("go")).await.unwrap();
+    assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+    let waiting = engine.waiting(&id()).await.unwrap().remove(0);
+    store.acknowledge_through(&stored);
+    let full = async {
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        // The decision is stored, and nothing can be after it.
+        store.set_full(Disk::Full);
+        stored.add_permits(1);
+    };
+    let allow = Choice { verdict: Verdict::Allow, arguments: None, reason: None };
+    let id = id();
+    let (decided, ()) = tokio::join!(engine.decide(&id, waiting.call, allow), full);
+    decided.unwrap();
+    let waited = engine.wait(&id, sent.turn_id).await;
+    assert!(matches!(waited, Err(EngineError::Store(StoreError::Unusable { .. }))), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_is_asked_what_became_of_a_call_before_the_process_that_ran_it_has_stopped_it() {
     let (disk, gate) = (MemoryStore::default(), Arc::new(Semaphore::new(0)));
     let store = Arc::new(disk.another_process().by_leases());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use turnwright_core::ModelRef;
 use turnwright_core::policy::check_glob;
-use turnwright_network::ProxyAddress;
+use turnwright_network::{Outside, ProxyAddress};
 use turnwright_tools::PathGlob;
 use turnwright_tools::http::{FieldPath, OperationGlob};
 use turnwright_tools::net::Allow;
@@ -85,6 +85,10 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
         "reached-address" => Allow::new([text])
             .map(|_| text.to_owned())
             .map_err(|_| "an address or a range, with a port or without, such as `127.0.0.1:8080` or `10.1.0.0/16`".to_owned()),
+        "members-address" => Outside::new([text], "").map(|_| text.to_owned()).map_err(|_| {
+            "the name of a host, an address or a range, such as `wiki.example.org`, `127.0.0.1:8080` or `10.1.0.0/16`"
+                .to_owned()
+        }),
         "mount" => must(is_mount(text), "a mount, `/here:/there` with absolute paths, and `:ro` or `:rw` after it"),
         "variable-name" => must(!text.is_empty() && !text.contains(['=', '\0']), "the name of a variable, without `=`"),
         _ => Ok(text.to_owned()),

@@ -18,6 +18,10 @@ pub struct McpConfig {
     /// it exists, unless said otherwise.
     #[schemars(extend("format" = "path"))]
     pub files: Option<Vec<PathBuf>>,
+    /// What MCP servers that members add may reach although it is not public: names of hosts, addresses and ranges, the latter two
+    /// with a port or without: `wiki.example.org`, `127.0.0.1:8080`, `10.1.0.0/16`.
+    #[schemars(extend("format" = "members-address"))]
+    pub members_allow: Vec<String>,
     /// How long people are waited for while a tool asks something and holds its connection for the answer, in milliseconds;
     /// 10 minutes unless said otherwise. A tool that holds nothing waits as long as an approval does.
     #[schemars(range(min = 1))]

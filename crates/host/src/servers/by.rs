@@ -49,6 +49,11 @@ impl By {
         matches!(self, Self::Everybody | Self::User { may_declare: true, .. })
     }
 
+    /// Whether the addresses that they give are kept outside of this machine and its network.
+    pub(super) fn is_kept_outside(&self) -> bool {
+        matches!(self, Self::User { may: ServerRights::Own, .. })
+    }
+
     /// Whether they may do something to a server that is there for them.
     pub(super) fn may_change(&self, entry: &Entry) -> Result<(), McpChangeError> {
         let Self::User { may: ServerRights::Own, .. } = self else { return Ok(()) };

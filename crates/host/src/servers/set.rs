@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use turnwright_engine::{Document, SourceSet, StoreError, ToolSource};
-use turnwright_mcp::{McpServer, ServerConfig, Surroundings, TokenStore};
+use turnwright_mcp::{Bounds, McpServer, ServerConfig, Surroundings, TokenStore};
 use turnwright_store::Storage;
 
 use super::sealed;
@@ -278,7 +278,8 @@ impl ServerSet {
         let keys = sealed::opened(&stored.config, self.tokens()).await?;
         let read = config::mcp_server(name, &keys, &stored.folder, &self.environment);
         let (server, _warnings) = read.map_err(|problems| problems.to_string())?;
-        Ok(ServerConfig { owner: stored.owner.user().cloned(), ..server_config(name, &server)? })
+        let bounds = if stored.is_kept_outside { Bounds::Outside } else { Bounds::AsItsOwners };
+        Ok(ServerConfig { owner: stored.owner.user().cloned(), bounds, ..server_config(name, &server)? })
     }
 }
 

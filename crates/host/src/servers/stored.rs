@@ -89,11 +89,14 @@ pub(crate) struct Stored {
     /// The request that added it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked: Option<Asked>,
+    /// Whether whoever gave its address may reach no other than a member.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_kept_outside: bool,
 }
 
 impl Stored {
     pub(crate) fn new(owner: Owner, config: Map<String, Value>, folder: PathBuf, asked: Option<Asked>) -> Self {
-        Self { version: VERSION, owner, config, folder, asked }
+        Self { version: VERSION, owner, config, folder, asked, is_kept_outside: false }
     }
 
     pub(crate) fn read(document: &Document) -> Result<Self, String> {

@@ -179,7 +179,11 @@ enum Reason {
 
 impl Account {
     /// The account of this server; `None` where the operator gave a key of their own.
-    pub(crate) async fn of(server: &str, config: &HttpConfig, surroundings: &Surroundings) -> Result<Option<Self>, AuthError> {
+    pub(crate) async fn of(
+        (server, config): (&str, &HttpConfig),
+        network: &Network,
+        surroundings: &Surroundings,
+    ) -> Result<Option<Self>, AuthError> {
         if config.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             return Ok(None);
         }
@@ -193,7 +197,7 @@ impl Account {
             machine,
             token,
             clock: Arc::clone(&surroundings.clock),
-            network: surroundings.network.clone(),
+            network: network.clone(),
         }))
     }
 

@@ -34,13 +34,14 @@ pub(super) async fn manager(url: &str, network: &Network) -> Result<Authorizatio
 struct Asks {
     following: Client,
     staying: Client,
-    /// `None` where a proxy looks names up itself, and is often at an address of the own network.
-    allowed: Option<Allowed>,
+    may: May,
 }
 
 impl Asks {
     async fn new(url: &str, network: &Network) -> Result<Self, String> {
-        let allowed = (!network.has_proxy()).then(|| Allowed::beside(url, network));
+        // Who is kept outside is so by the network's own clients.
+        let allowed = (!network.has_proxy() && !network.is_outside()).then(|| Allowed::beside(url, network));
+        let may = May { allowed, network: network.clone() };
         let client = |policy| {
             let builder = network.client().redirect(policy);
             made(match allowed {
@@ -48,16 +49,17 @@ impl Asks {
                 None => builder,
             })
         };
+        let next = may.clone();
         let follow = redirect::Policy::custom(move |attempt| {
-            if allowed.is_some_and(|allowed| !allowed.takes(attempt.url())) {
-                attempt.error(NOT_THERE)
+            if let Err(why) = next.ask(attempt.url()) {
+                attempt.error(why)
             } else if attempt.previous().len() > MAX_REDIRECTS {
                 attempt.error("it sends on too often")
             } else {
                 attempt.follow()
             }
         });
-        Ok(Self { following: client(follow).await?, staying: client(redirect::Policy::none()).await?, allowed })
+        Ok(Self { following: client(follow).await?, staying: client(redirect::Policy::none()).await?, may })
     }
 
     async fn asked(&self, asked: OAuthHttpRequest) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
@@ -66,9 +68,7 @@ impl Asks {
             _ => &self.staying,
         };
         let mut request = Request::try_from(asked.request)?;
-        if self.allowed.is_some_and(|allowed| !allowed.takes(request.url())) {
-            return Err(NOT_THERE.into());
-        }
+        self.may.ask(request.url())?;
         *request.timeout_mut() = Some(asked.timeout.unwrap_or(USUAL_LIMIT));
         let mut response = client.execute(request).await.map_err(|error| turnwright_network::reason(&error))?;
         let mut told = Response::builder().status(response.status()).version(response.version());
@@ -108,6 +108,22 @@ impl OAuthHttpClient for Asks {
 }
 
 const NOT_THERE: &str = "its address is none at which an authorization server may be";
+
+/// What is asked on the word of a server.
+#[derive(Debug, Clone)]
+struct May {
+    /// `None` where a proxy looks names up itself, and is often at an address of the own network.
+    allowed: Option<Allowed>,
+    network: Network,
+}
+
+impl May {
+    /// Whether an address may be asked, as far as its text says it.
+    fn ask(&self, url: &Url) -> Result<(), String> {
+        self.network.admit(url).map_err(|kept| kept.to_string())?;
+        if self.allowed.is_some_and(|allowed| !allowed.takes(url)) { Err(NOT_THERE.to_owned()) } else { Ok(()) }
+    }
+}
 
 /// Which addresses are asked on the word of a server.
 #[derive(Debug, Clone, Copy)]
@@ -206,6 +222,23 @@ mod tests {
             let allowed = Allowed::beside(server, &plain);
             assert_eq!(allowed.takes(&asked.parse().unwrap()), expected, "{server} {asked}");
         }
+    }
+
+    #[tokio::test]
+    async fn who_is_kept_outside_asks_no_authorization_server_that_is_near_the_mcp_server() {
+        let outside = turnwright_network::Outside::new(["10.0.0.1"], "a.key").unwrap();
+        let asks = Asks::new("http://10.0.0.1/mcp", &Network::default().kept_outside(outside)).await.unwrap();
+        for (asked, expected) in [
+            ("https://login.example/", true),
+            ("http://10.0.0.1/token", true),
+            ("http://10.0.0.7/", false),
+            ("http://127.0.0.1/", false),
+            ("http://localhost/", false),
+        ] {
+            assert_eq!(asks.may.ask(&asked.parse().unwrap()).is_ok(), expected, "{asked}");
+        }
+        let near = asks.staying.get("http://localhost:1/").send().await.unwrap_err();
+        assert!(turnwright_network::reason(&near).contains("is a loopback address"), "{near:?}");
     }
 
     #[test]

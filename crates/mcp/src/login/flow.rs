@@ -46,13 +46,14 @@ impl McpServer {
         if config.oauth.grant == OauthGrant::ClientCredentials {
             return Err(failed(&"it is signed in to with the client's own secret (`grant`), by nobody in a browser"));
         }
-        let asked = Endpoint::new(config, usize::MAX, None, self.network()).await.map_err(|error| failed(&error))?;
+        let network = self.network().await;
+        let asked = Endpoint::new(config, usize::MAX, None, &network).await.map_err(|error| failed(&error))?;
         let challenge = asked.challenge().await.map_err(|error| failed(&error))?;
         let before = place.load().await.ok().flatten();
         let listener = Listener::bind(config.oauth.redirect_port).await;
         let listener = listener.map_err(|error| failed(&format!("no port to come back to: {error}")))?;
 
-        let mut manager = asks::manager(&config.url, self.network()).await?;
+        let mut manager = asks::manager(&config.url, &network).await?;
         let resolution = manager.resolve_metadata_from_challenge(challenge.as_deref()).await?;
         if challenge.is_none() && resolution.source == AuthorizationMetadataSource::LegacyEndpointFallback {
             return Err(failed(&"it does not ask for a sign-in, and says nowhere how to"));

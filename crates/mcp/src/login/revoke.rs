@@ -48,7 +48,7 @@ impl McpServer {
             return Ok(SignedOut::WasNot);
         }
         let given_back = match record {
-            Some(record) => tokio::time::timeout(LIMIT, given_back(config, self.network(), record)).await,
+            Some(record) => tokio::time::timeout(LIMIT, given_back(config, &self.network().await, record)).await,
             None => Ok(Err("they could not be read".to_owned())),
         };
         Ok(match given_back.unwrap_or_else(|_| Err("the authorization server did not answer within 10 seconds".to_owned())) {

@@ -98,6 +98,10 @@ impl Handler {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if self.stop.is_cancelled() || self.puts_down.is_cancelled() {
+            let why = "this server is shutting down; the call was not begun, and can be made again once it is there again";
+            return Err(ErrorData::internal_error(why, None));
+        }
         let caller = Caller::of(&context);
         let named = self.named.begin(&context);
         let call = OfferedCall {

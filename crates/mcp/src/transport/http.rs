@@ -34,7 +34,7 @@ use crate::config::shown_address;
 use crate::era::{self, Era, Finding, Ground};
 use crate::log::ServerLog;
 use crate::login::Account;
-use crate::{HttpConfig, McpError};
+use crate::{HttpConfig, McpError, McpServer, TransportConfig};
 use courier::Courier;
 
 const USER_AGENT: &str = concat!("turnwright/", env!("CARGO_PKG_VERSION"));
@@ -104,7 +104,7 @@ impl Endpoint {
         network: &Network,
     ) -> Result<Self, McpError> {
         let bad = |reason: String| McpError::BadAddress { url: shown_address(&config.url), reason };
-        let url: Url = config.url.parse().map_err(|error| bad(format!("{error}")))?;
+        let url = admitted(config, network)?;
         let headers = headers(config).map_err(bad)?;
         let own_headers = config.headers.iter().map(|(name, _)| format!("`{name}`")).collect();
         let builder = network
@@ -206,6 +206,28 @@ impl Endpoint {
         };
         McpError::NeedsSignIn { reason: format!("HTTP {}{why}", response.status()), challenge: challenge(response) }
     }
+}
+
+impl McpServer {
+    /// Whether it may be where its address says, as far as that can be told before anything is looked up.
+    ///
+    /// # Errors
+    ///
+    /// [`McpError::BadAddress`] where it may not.
+    pub async fn admitted(&self) -> Result<(), McpError> {
+        match &self.config().transport {
+            TransportConfig::Http(address) => admitted(address, &self.network().await).map(drop),
+            TransportConfig::Stdio(_) | TransportConfig::Docker(_) => Ok(()),
+        }
+    }
+}
+
+/// The address of a server, where it may be there as far as its text says it.
+pub(crate) fn admitted(config: &HttpConfig, network: &Network) -> Result<Url, McpError> {
+    let bad = |reason: String| McpError::BadAddress { url: shown_address(&config.url), reason };
+    let url: Url = config.url.parse().map_err(|error| bad(format!("{error}")))?;
+    network.admit(&url).map_err(|kept| bad(kept.to_string()))?;
+    Ok(url)
 }
 
 /// What was sent along of who we are.

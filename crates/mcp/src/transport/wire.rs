@@ -1,12 +1,14 @@
 //! What the two ends of a connection share: the calls in flight, where their progress goes, and what was noticed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::{NumberOrString, ProgressToken, RequestId};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use turnwright_engine::{Asks, Completed, Progress, ProgressSink, Standstill};
 
@@ -14,6 +16,10 @@ use crate::era::Era;
 
 /// Calls in a row without any answer, after which a server is taken for dead.
 const SILENT_CALLS: u32 = 3;
+/// How long a server may still be at a call that was given up, and ask something about it: not every one heeds a cancel.
+const GIVEN_UP_FOR: Duration = Duration::from_mins(1);
+/// The most of them that are remembered, the newest.
+const MAX_GIVEN_UP: usize = 1_000;
 /// Changed resources that are remembered until somebody looks, and how long the address of one may be.
 const MAX_CHANGED: usize = 1_000;
 const MAX_URI_BYTES: usize = 8 << 10;
@@ -40,10 +46,19 @@ struct InFlight {
     is_open_end: bool,
 }
 
+/// A call that nobody waits for any more, and that its server has not answered.
+#[derive(Debug)]
+struct GivenUp {
+    id: RequestId,
+    by: Option<String>,
+    until: Instant,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Wire {
     in_flight: Mutex<Vec<InFlight>>,
+    given_up: Mutex<VecDeque<GivenUp>>,
     silent_calls: AtomicU32,
     /// The server says that its tools changed.
     pub(crate) tools_changed: Notify,
@@ -86,20 +101,22 @@ impl Wire {
     }
 
     /// Where a question of the server goes. It does not say which call it belongs to: where calls of several conversations
-    /// run, nobody is asked rather than the wrong one.
+    /// run, or one of another user was given up a moment ago, nobody is asked rather than the wrong one.
     ///
     /// # Errors
     /// Why nobody can be asked, for the server.
     pub(crate) fn door(&self) -> Result<Door, &'static str> {
-        self.with(|calls| {
+        let newest = self.with(|calls| {
             let mut doors = calls.iter().filter(|call| !call.is_cancelled).filter_map(|call| call.door.as_ref());
             let newest = doors.next_back().ok_or("no call is open to which the question could belong")?;
-            if doors.all(|door| door.asks.whose() == newest.asks.whose()) {
-                Ok(newest.clone())
-            } else {
-                Err("calls of several conversations are open, and the question does not say to which it belongs")
+            if !doors.all(|door| door.asks.whose() == newest.asks.whose()) {
+                return Err("calls of several conversations are open, and the question does not say to which it belongs");
             }
-        })
+            let mut cancelled = calls.iter().filter(|call| call.is_cancelled).filter_map(|call| call.door.as_ref());
+            if cancelled.all(|door| door.asks.by() == newest.asks.by()) { Ok(newest.clone()) } else { Err(OF_ANOTHER) }
+        })?;
+        let is_same = |call: &GivenUp| call.by.as_deref() == newest.asks.by();
+        if self.with_given_up(|calls| calls.iter().all(is_same)) { Ok(newest) } else { Err(OF_ANOTHER) }
     }
 
     /// The same where it may have been told whose call the question belongs to.
@@ -110,21 +127,36 @@ impl Wire {
         let known = call.and_then(|call| {
             self.with(|calls| calls.iter().find(|known| is_same(&known.id, call)).and_then(|known| known.door.clone()))
         });
+        if call.is_some_and(|call| self.with_given_up(|calls| calls.iter().any(|known| is_same(&known.id, call)))) {
+            return Err("the call to which the question belongs is over");
+        }
         known.map_or_else(|| self.door(), Ok)
     }
 
-    /// Its answer is there, or nobody waits for it any more.
+    /// Its answer is there.
     pub(crate) fn answered(&self, id: &RequestId) {
         self.silent_calls.store(0, Ordering::Relaxed);
-        self.forget(id);
+        self.take(id);
+        self.with_given_up(|calls| calls.retain(|call| !is_same(&call.id, id)));
     }
 
     /// Nobody waits for the answer any more. Returns whether the server was told so before.
     pub(crate) fn forget(&self, id: &RequestId) -> bool {
-        self.with(|calls| {
-            let Some(at) = calls.iter().position(|call| is_same(&call.id, id)) else { return false };
-            calls.swap_remove(at).is_cancelled
-        })
+        let Some(call) = self.take(id) else { return false };
+        if let Some(door) = call.door {
+            let (id, by) = (call.id, door.asks.by().map(str::to_owned));
+            self.with_given_up(|calls| {
+                if calls.len() >= MAX_GIVEN_UP {
+                    calls.pop_front();
+                }
+                calls.push_back(GivenUp { id, by, until: Instant::now() + GIVEN_UP_FOR });
+            });
+        }
+        call.is_cancelled
+    }
+
+    fn take(&self, id: &RequestId) -> Option<InFlight> {
+        self.with(|calls| Some(calls.swap_remove(calls.iter().position(|call| is_same(&call.id, id))?)))
     }
 
     /// The server was told that the answer is not needed; it may still come.
@@ -136,8 +168,9 @@ impl Wire {
         });
     }
 
-    /// Whether an answer with this id is waited for.
+    /// Whether an answer with this id, which came, is waited for. A call that was given up is over with it.
     pub(crate) fn expects(&self, id: &RequestId) -> bool {
+        self.with_given_up(|calls| calls.retain(|call| !is_same(&call.id, id)));
         self.with(|calls| calls.iter().any(|call| is_same(&call.id, id)))
     }
 
@@ -252,10 +285,21 @@ impl Wire {
         self.challenge.get().map(String::as_str)
     }
 
+    /// Those that may still ask something.
+    fn with_given_up<T>(&self, work: impl FnOnce(&mut VecDeque<GivenUp>) -> T) -> T {
+        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        given_up.retain(|call| call.until > now);
+        work(&mut given_up)
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut Vec<InFlight>) -> T) -> T {
         work(&mut self.in_flight.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
+
+/// Why nobody is asked where somebody else may be meant.
+const OF_ANOTHER: &str = "a call of another user was stopped a moment ago, and the question does not say to which it belongs";
 
 /// Whether two ids are the same one; some servers answer with a number's text.
 fn is_same(own: &NumberOrString, other: &NumberOrString) -> bool {
@@ -292,6 +336,67 @@ mod tests {
         let expected = Progress { progress: 1.0, total: Some(2.5), message: Some("half".into()) };
         assert_eq!(*reports.0.lock().unwrap(), [expected]);
         assert_eq!(wire.lone(), None);
+    }
+
+    /// Somebody's conversation.
+    #[derive(Debug)]
+    struct Of(&'static str, &'static str);
+    #[async_trait::async_trait]
+    impl Asks for Of {
+        async fn ask(&self, _ask: turnwright_core::Elicitation) -> Option<turnwright_engine::Reply> {
+            None
+        }
+        fn whose(&self) -> Option<&str> {
+            Some(self.1)
+        }
+        fn by(&self) -> Option<&str> {
+            Some(self.0)
+        }
+    }
+
+    fn sent(wire: &Wire, id: i64, by: &'static str, whose: &'static str) {
+        let door = Door { asks: Arc::new(Of(by, whose)), standstill: Standstill::default() };
+        wire.sent(NumberOrString::Number(id), None, None, Some(door));
+    }
+
+    fn asked(wire: &Wire) -> Result<String, &'static str> {
+        wire.door().map(|door| door.asks.whose().unwrap_or_default().to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_asked_what_may_belong_to_a_call_of_another_user_that_was_stopped() {
+        let (wire, id) = (Wire::default(), NumberOrString::Number);
+        sent(&wire, 1, "anna", "annas first");
+        sent(&wire, 2, "ben", "bens");
+        assert!(asked(&wire).unwrap_err().starts_with("calls of several conversations are open"));
+        wire.cancelled(&id(1));
+        assert_eq!(asked(&wire), Err(OF_ANOTHER), "its answer may still come");
+        wire.forget(&id(1));
+        assert_eq!(asked(&wire), Err(OF_ANOTHER));
+        let of_the_stopped = wire.door_of(Some(&id(1))).map(drop).unwrap_err();
+        assert_eq!(of_the_stopped, "the call to which the question belongs is over");
+        assert!(wire.door_of(Some(&id(2))).is_ok(), "whose it is was said");
+        tokio::time::advance(GIVEN_UP_FOR).await;
+        assert_eq!(asked(&wire), Ok("bens".to_owned()));
+        wire.answered(&id(2));
+        // One that is answered after all is over.
+        sent(&wire, 3, "anna", "annas first");
+        wire.forget(&id(3));
+        sent(&wire, 4, "ben", "bens");
+        assert_eq!(asked(&wire), Err(OF_ANOTHER));
+        assert!(!wire.expects(&id(3)));
+        assert_eq!(asked(&wire), Ok("bens".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_users_other_conversation_is_asked_after_a_stop() {
+        let (wire, id) = (Wire::default(), NumberOrString::Number);
+        sent(&wire, 1, "anna", "annas first");
+        sent(&wire, 2, "anna", "annas second");
+        wire.cancelled(&id(1));
+        assert_eq!(asked(&wire), Ok("annas second".to_owned()));
+        wire.forget(&id(1));
+        assert_eq!(asked(&wire), Ok("annas second".to_owned()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Items of earlier answers that a request names instead of saying them again: which conversation it goes on in.
 
+use http::StatusCode;
 use turnwright_core::{CallId, ConversationId, Journal, Seq};
 
 use super::begin::{Ask, where_there};
@@ -28,7 +29,8 @@ fn read(id: &str) -> Option<(Named, Option<ConversationId>)> {
 /// up to there; `None` where it refers to none. What stood before that answer is what the conversation says.
 ///
 /// # Errors
-/// 400, about the item that leads to no answer here, and where answers that it says itself come after it.
+/// 404, where an item leads to no answer here, as with OpenAI; 400 where its name does not tell whose it is, and where answers that the
+/// request says itself come after it.
 pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Option<ConversationId>, ApiError> {
     let mut newest = None;
     for item in &ask.history.before {
@@ -67,7 +69,7 @@ pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Op
     };
     let response = ids::answer_id(PREFIX, &conversation, after.ok_or_else(|| missing(at, id))?);
     let continued = continued(state, &response, Brings::Words).await.map_err(|error| match error.status() {
-        http::StatusCode::NOT_FOUND => missing(at, id),
+        StatusCode::NOT_FOUND => missing(at, id),
         _ => error,
     })?;
     // A conversation that is named goes on at its end.
@@ -76,7 +78,8 @@ pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Op
 
 fn missing(at: usize, id: &str) -> ApiError {
     let id: String = id.chars().take(200).collect();
-    wrong(at, &format!("refers to `{id}`, and there is no such item here; say it in full"))
+    let detail = format!("`input[{at}]` refers to `{id}`, and there is no such item here; say it in full");
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", detail).about("input")
 }
 
 fn wrong(at: usize, what: &str) -> ApiError {

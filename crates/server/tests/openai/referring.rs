@@ -63,15 +63,24 @@ async fn a_reference_that_leads_nowhere_is_refused_by_its_place() {
         let input = [vec![user("1"), refers(&json!(id))], more.as_array().unwrap().clone(), vec![user("2")]].concat();
         let server = &server;
         async move {
-            let refused = server.respond(&json!({"input": input})).await.json()["error"].clone();
-            assert_eq!((&refused["code"], &refused["param"]), (&json!("invalid_request"), &json!("input[1]")), "{refused}");
-            refused["message"].as_str().unwrap().to_owned()
+            let answer = server.respond(&json!({"input": input})).await;
+            let (status, error) = (answer.status, answer.json()["error"].clone());
+            let words = |key: &str| error[key].as_str().unwrap().to_owned();
+            (status, words("type"), words("code"), words("param"), words("message"))
         }
     };
-    assert!(refused("msg_67ccd2bed1ec8190", json!([])).await.contains("no such item here"));
-    assert!(refused("msg_1_0_conv_none", json!([])).await.contains("no such item here"));
-    assert!(refused("msg_1_0", json!([])).await.contains("name that as `conversation`"));
-    assert!(refused(item, json!([user("x"), {"role": "assistant", "content": "y"}])).await.contains("say both in full"));
+    let told = |(status, kind, code, param, message): (u16, String, String, String, String), part: &str| {
+        assert!(message.contains(part) && message.contains("input[1]") && kind == "invalid_request_error", "{kind}: {message}");
+        (status, code, param)
+    };
+    let not_there = || (404, "not_found".to_owned(), "input".to_owned());
+    let invalid = || (400, "invalid_request".to_owned(), "input[1]".to_owned());
+    for nobodys in ["msg_67ccd2bed1ec8190", "msg_1_0_conv_none"] {
+        assert_eq!(told(refused(nobodys, json!([])).await, "no such item here"), not_there());
+    }
+    assert_eq!(told(refused("msg_1_0", json!([])).await, "name that as `conversation`"), invalid());
+    let both = refused(item, json!([user("x"), {"role": "assistant", "content": "y"}])).await;
+    assert_eq!(told(both, "say both in full"), invalid());
 
     let named = json!({"input": [user("1"), refers(&json!("msg_1_0")), user("2")], "conversation": first["conversation"]});
     assert_eq!(server.respond(&named).await.json()["conversation"], first["conversation"], "an older name is still read");

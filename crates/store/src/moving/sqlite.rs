@@ -12,7 +12,7 @@ use super::tables::{PIECES, Row, Table, VECTORS, Value};
 use super::{Rows, Use};
 use crate::sqlite::{Older, OlderLocks, failure_of, rows_connection};
 use crate::vectors::{signs, unpacked};
-use crate::words::spaced;
+use crate::words::unaccented;
 use crate::{SqliteOptions, SqliteStore};
 
 /// See the module.
@@ -202,7 +202,7 @@ fn derived(table: &Table, row: &Row, paths: &HashMap<i64, String>) -> Option<(i6
             if table.name == PIECES.name =>
         {
             let path = paths.get(file).map(String::as_str).unwrap_or_default();
-            Some((*key, Derived::Words(spaced(&format!("{path}\n{heading}\n{text}")))))
+            Some((*key, Derived::Words(unaccented(&format!("{path}\n{heading}\n{text}")))))
         }
         [Value::Number(key), Value::Bytes(vector)] if table.name == VECTORS.name => {
             Some((*key, Derived::Signs(signs(&unpacked(vector)))))

@@ -20,7 +20,7 @@ use super::statements as sql;
 use super::write::Write;
 use crate::columns::integer;
 use crate::vectors;
-use crate::words::{any_of, asked, spaced, written};
+use crate::words::{any_of, asked, unaccented, written};
 
 mod nearest;
 
@@ -225,7 +225,7 @@ pub(super) fn copy_beside(connection: &Connection, source: &ConversationId, conv
 }
 
 fn put_words(connection: &Connection, piece: i64, (path, heading, text): (&str, &str, &str)) -> rusqlite::Result<usize> {
-    connection.prepare_cached(sql::PUT_PIECE_WORDS)?.execute((piece, spaced(&format!("{path}\n{heading}\n{text}"))))
+    connection.prepare_cached(sql::PUT_PIECE_WORDS)?.execute((piece, unaccented(&format!("{path}\n{heading}\n{text}"))))
 }
 
 /// A conversation is deleted: what was attached to it goes.

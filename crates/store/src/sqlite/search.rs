@@ -17,7 +17,7 @@ use super::readers::Unread;
 use super::statements as sql;
 use super::write::Write;
 use crate::columns::integer;
-use crate::words::{excerpt, is_called, query, spaced, words_of};
+use crate::words::{excerpt, is_called, query, unaccented, words_of};
 
 /// How much is taken in at once: the writer has others to serve.
 const MOST_BYTES: usize = 128 * 1024;
@@ -130,7 +130,7 @@ impl Words {
         }
         let text = said(entry);
         if !text.trim().is_empty() {
-            self.rows.push((place, Some(spaced(&text))));
+            self.rows.push((place, Some(unaccented(&text))));
         }
     }
 }

@@ -168,6 +168,7 @@ full_claims! {
     knowledge::what_is_beside_a_conversation_goes_with_it,
     knowledge::what_begins_as_another_has_its_documents_and_keeps_them,
     search::what_people_and_models_said_is_found_by_its_owner_as_soon_as_it_is_stored,
+    search::words_are_found_with_their_accents_and_without_them_in_any_script,
     search::scripts_without_spaces_are_found_by_any_part_and_nothing_that_is_typed_is_an_operator,
     search::what_is_hidden_or_deleted_is_not_found_also_where_another_takes_its_place,
     search::it_goes_on_where_it_was_and_several_may_take_in_at_once,

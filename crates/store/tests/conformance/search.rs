@@ -81,6 +81,37 @@ pub(crate) async fn what_people_and_models_said_is_found_by_its_owner_as_soon_as
     store.close().await;
 }
 
+pub(crate) async fn words_are_found_with_their_accents_and_without_them_in_any_script(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    let pairs = [
+        ("résumé", "resume"),
+        ("Über", "uber"),
+        ("Καλημέρα", "καλημερα"),
+        ("ΰπνος", "υπνος"),
+        ("Ήλιος", "ηλιος"),
+        ("йод", "иод"),
+        ("Ёлка", "елка"),
+        ("її", "іі"),
+        ("Tiếng", "tieng"),
+        ("ångström", "angstrom"),
+    ];
+    create(store, "c1", "local", None).await;
+    let entries =
+        pairs.iter().flat_map(|(accented, bare)| [user(&format!("one {accented} x")), user(&format!("two {bare} x"))]);
+    append(store, "c1", 1, entries.collect()).await;
+    for (at, (accented, bare)) in (0_u64..).zip(pairs) {
+        for typed in [accented, bare] {
+            // The newest of a conversation is told.
+            let expected = format!("c1 msg_{} two {bare} x", 2 * at + 2);
+            assert_eq!(found(store, "local", typed).await, [expected], "{typed}");
+            let expected = format!("c1 msg_{} one {accented} x", 2 * at + 1);
+            assert_eq!(found(store, "local", &format!("one {typed}")).await, [expected], "{typed}");
+        }
+    }
+    store.close().await;
+}
+
 pub(crate) async fn scripts_without_spaces_are_found_by_any_part_and_nothing_that_is_typed_is_an_operator(full: &dyn Full) {
     let store = full.open_all().await;
     let store = &*store;

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use turnwright_network::special;
+use turnwright_network::{Allow, special};
 
-use super::allow::Allow;
 use super::refusal::Refusal;
 
 /// The most addresses of a name that are tried.

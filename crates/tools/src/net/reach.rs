@@ -10,13 +10,13 @@ use reqwest::header::LOCATION;
 use reqwest::{Client, ClientBuilder, RequestBuilder, StatusCode, redirect};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::source::ToolError;
+use turnwright_network::{Allow, is_local_name};
 
-use super::allow::Allow;
 use super::answer::{Answer, AnswerLimits};
 use super::clients::Clients;
 use super::lookup::{Guarded, Lookup};
 use super::refusal::Refusal;
-use super::target::{Target, is_local_name};
+use super::target::Target;
 
 /// The most ports for which a client is kept.
 const MAX_CLIENTS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
@@ -108,7 +108,7 @@ impl Reach {
         let response = request(&client, target).send().await.map_err(|error| Failure::of(&error, &self.clients))?;
         // The resolver gave nothing else to connect to; whoever changes how clients connect is told here.
         if let (Way::Direct, Some(peer)) = (self.way, response.remote_addr()) {
-            self.allow.admit(peer.ip(), peer.port())?;
+            Refusal::unless(&self.allow, peer.ip(), peer.port())?;
         }
         Answer::read(target.clone(), response, max_bytes, &self.clients).await
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use turnwright_network::Special;
+use turnwright_network::{Allow, Special};
 
 /// Why an address is not reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,4 +64,11 @@ pub enum Refusal {
         /// The name.
         name: String,
     },
+}
+
+impl Refusal {
+    /// [`Refusal::Address`] unless this address may be reached at this port.
+    pub(super) fn unless(allow: &Allow, address: IpAddr, port: u16) -> Result<(), Self> {
+        allow.admit(address, port).map_err(|special| Self::Address { address, special })
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use turnwright_network::Allow;
 use url::{Host, Url};
 
-use super::allow::Allow;
 use super::refusal::Refusal;
 
 /// The longest address that is repeated to a model, in characters.
@@ -84,8 +84,8 @@ impl Target {
             return Err(Refusal::Port { port });
         }
         match url.host() {
-            Some(Host::Ipv4(address)) => allow.admit(IpAddr::V4(address), port)?,
-            Some(Host::Ipv6(address)) => allow.admit(IpAddr::V6(address), port)?,
+            Some(Host::Ipv4(address)) => Refusal::unless(allow, IpAddr::V4(address), port)?,
+            Some(Host::Ipv6(address)) => Refusal::unless(allow, IpAddr::V6(address), port)?,
             Some(Host::Domain(_)) => {}
             None => return Err(Refusal::NotAUrl { text: url.to_string(), reason: "it has no host".to_owned() }),
         }
@@ -111,11 +111,4 @@ impl Target {
     pub fn name(&self) -> Option<&str> {
         self.url.domain()
     }
-}
-
-/// Whether a name is of a network of its own by its looks: all that can be seen where a proxy looks names up.
-pub(super) fn is_local_name(name: &str) -> bool {
-    const ENDS: [&str; 9] = ["localhost", "local", "internal", "lan", "home", "corp", "intranet", "localdomain", "home.arpa"];
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    !name.contains('.') || ENDS.iter().any(|end| name == *end || name.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
 }

@@ -3,9 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use turnwright_network::{plain, special};
-
-use super::refusal::Refusal;
+use crate::{Special, plain, special};
 
 /// What may be reached besides the public internet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,24 +44,29 @@ impl Allow {
     /// Whether this address may be reached at this port.
     ///
     /// # Errors
-    /// [`Refusal::Address`], where it may not.
-    pub fn admit(&self, address: IpAddr, port: u16) -> Result<(), Refusal> {
+    /// What it is, where it may not.
+    pub fn admit(&self, address: IpAddr, port: u16) -> Result<(), Special> {
+        self.admit_at(address, Some(port))
+    }
+
+    /// The same, also where the port is not known: then what is allowed at one port alone may not.
+    pub(crate) fn admit_at(&self, address: IpAddr, port: Option<u16>) -> Result<(), Special> {
         match special(address) {
             None => Ok(()),
             Some(_) if self.0.iter().any(|range| range.holds(plain(address), port)) => Ok(()),
-            Some(special) => Err(Refusal::Address { address, special }),
+            Some(special) => Err(special),
         }
     }
 
     /// Whether a port that is no web server's by its number may be reached: one that the operator wrote down.
-    pub(super) fn names_port(&self, port: u16) -> bool {
+    pub fn names_port(&self, port: u16) -> bool {
         self.0.iter().any(|range| range.port == Some(port))
     }
 }
 
 impl Range {
-    fn holds(&self, address: IpAddr, port: u16) -> bool {
-        if self.port.is_some_and(|only| only != port) {
+    fn holds(&self, address: IpAddr, port: Option<u16>) -> bool {
+        if self.port.is_some_and(|only| Some(only) != port) {
             return false;
         }
         let shift = |width: u32| width.saturating_sub(u32::from(self.bits));
