@@ -55,6 +55,7 @@ use crate::error::ApiError;
 use crate::forwarded::believe;
 use crate::hidden::hidden;
 use crate::metrics::requests::named;
+use crate::openai::error::refusal;
 use crate::openapi::{Frame, described_by};
 use crate::refused::Reader;
 use crate::state::ServerState;
@@ -246,17 +247,32 @@ async fn enter(State(state): State<ServerState>, mut request: Request, next: Nex
     .await
 }
 
-async fn no_route(State(state): State<ServerState>, request: Request) -> ApiError {
-    no_such_route(&state, request.uri().path())
+async fn no_route(State(state): State<ServerState>, request: Request) -> Response {
+    let path = request.uri().path();
+    let error = no_such_route(&state, path).into_response();
+    // Whoever asks for one of these reads errors as OpenAI writes them.
+    if path.starts_with("/v1/") || of_openai(path).is_some() { refusal(error) } else { error }
+}
+
+/// The route of OpenAI's API that a path looks for at another place than it is.
+fn of_openai(path: &str) -> Option<&str> {
+    let route = path.trim_end_matches('/').trim_start_matches('/');
+    let route = route.strip_prefix("api/").unwrap_or(route);
+    let route = route.strip_prefix("v1/").unwrap_or(route);
+    ["chat/completions", "responses", "models", "completions", "embeddings"].contains(&route).then_some(route)
 }
 
 /// `path` is as the routes know it.
 fn no_such_route(state: &ServerState, path: &str) -> ApiError {
     let base = &state.site().path;
-    let is_there = if path.starts_with("/v1/") {
-        "of OpenAI's API /v1 has chat/completions, responses and models alone"
-    } else {
-        "the API is under /api/v1"
+    let is_there = match of_openai(path) {
+        Some("chat/completions" | "responses" | "models") if path.starts_with("/v1/") => {
+            "it is one without the slash at its end"
+        }
+        Some("chat/completions" | "responses" | "models") => "the base URL of OpenAI's API is /v1",
+        _ if path.starts_with("/v1/") => "of OpenAI's API /v1 has chat/completions, responses and models alone",
+        Some(_) => "OpenAI's API is under /v1, and has chat/completions, responses and models alone",
+        None => "the API is under /api/v1",
     };
     let is_there = is_there.replacen('/', &format!("{base}/"), 1);
     ApiError::new(StatusCode::NOT_FOUND, "no_such_route", format!("there is no route `{base}{path}`; {is_there}"))

@@ -157,4 +157,15 @@ async fn what_openai_has_and_is_not_here_is_said_to_be_no_route() {
         let what = format!("there is no route `{path}`; of OpenAI's API /v1 has chat/completions, responses and models alone");
         assert_eq!(answered.json()["error"]["message"], what);
     }
+    // Where a base URL lacks its end, or has too much of it.
+    for path in ["/chat/completions", "/api/v1/chat/completions", "/api/v1/responses/", "/responses"] {
+        let answered = server.post(path, &json!({})).await;
+        assert_eq!(answered.error(), (404, "invalid_request_error".to_owned(), "no_such_route".to_owned()), "{path}");
+        let what = format!("there is no route `{path}`; the base URL of OpenAI's API is /v1");
+        assert_eq!(answered.json()["error"]["message"], what);
+    }
+    let slash = server.post("/v1/chat/completions/", &json!({})).await.json();
+    assert_eq!(slash["error"]["message"], "there is no route `/v1/chat/completions/`; it is one without the slash at its end");
+    let root = server.get("/v1/").await;
+    assert_eq!(root.error(), (404, "invalid_request_error".to_owned(), "no_such_route".to_owned()));
 }

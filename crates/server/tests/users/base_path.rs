@@ -66,6 +66,7 @@ async fn what_is_refused_names_the_path_as_it_was_asked_for() {
     for (path, expected) in [
         ("/tw/nope", "there is no route `/tw/nope`; the API is under /tw/api/v1".to_owned()),
         ("/tw/api/v1/nope", "there is no route `/tw/api/v1/nope`; the API is under /tw/api/v1".to_owned()),
+        ("/tw/chat/completions", "there is no route `/tw/chat/completions`; the base URL of OpenAI's API is /tw/v1".to_owned()),
         (
             "/tw/v1/nope",
             "there is no route `/tw/v1/nope`; of OpenAI's API /tw/v1 has chat/completions, responses and models alone"

@@ -100,9 +100,12 @@ pub(super) fn of_connecting(shown: &str, user: &str, database: &str, error: &tok
 
 /// The words for a database that could not be reached for as long as was waited.
 pub(super) fn unreachable(shown: &str, why: &str) -> StoreError {
-    StoreError::Unusable {
-        reason: format!("the database `{shown}` cannot be reached: {why}; it must be running, and reachable from here"),
-    }
+    let must = if why.contains(&format!("[{}]", SqlState::TOO_MANY_CONNECTIONS.code())) {
+        "all connections that it takes are in use: each server here takes nine, so raise its `max_connections`, or run fewer"
+    } else {
+        "it must be running, and reachable from here"
+    };
+    StoreError::Unusable { reason: format!("the database `{shown}` cannot be reached: {why}; {must}") }
 }
 
 /// The error while a lease that ran out is not held again, and nothing is known of why.

@@ -88,7 +88,10 @@ pub(in crate::routes) async fn come_back(
 ) -> Result<Response, ApiError> {
     let provider = provider(&state)?;
     let cookies = Cookies::of(state.site(), state.client());
-    let again = |why: &str, to: Option<&str>| told(&state, StatusCode::UNAUTHORIZED, Some(why), None, to);
+    let again = |why: &str, to: Option<&str>| {
+        tracing::warn!(client = %state.client(), why, "a sign-in that came back from the identity provider is refused");
+        told(&state, StatusCode::UNAUTHORIZED, Some(why), None, to)
+    };
     let begun = query.state.as_deref().unwrap_or_default();
     let kept: Option<Vec<&str>> = cookies.sign_in(&headers, begun).map(|kept| kept.split('.').collect());
     let Some([kept_state, nonce, verifier, back]) = kept.as_deref() else {
@@ -119,6 +122,7 @@ pub(in crate::routes) async fn come_back(
     };
     let user = user(&state, known, now_ms).await?;
     if !user.is_enabled {
+        tracing::warn!(user = %user.id, "the user is disabled here");
         return ended(again("You may not come in here any more.", back));
     }
     ended(enter_as(&state, &user, back, now_ms).await?)
@@ -208,7 +212,10 @@ fn not_signed_in(error: Option<String>, description: Option<String>) -> String {
 /// People are told what they can do about it; the rest is for the operator.
 fn failed(state: &ServerState, error: &OidcError, to: Option<&str>) -> Response {
     match error {
-        OidcError::NotInGroup { .. } => told(state, StatusCode::FORBIDDEN, Some(&error.to_string()), None, to),
+        OidcError::NotInGroup { identity, .. } => {
+            tracing::warn!(subject = identity.subject, client = %state.client(), %error, "somebody is not signed in");
+            told(state, StatusCode::FORBIDDEN, Some(&error.to_string()), None, to)
+        }
         OidcError::Provider { .. } => {
             tracing::warn!(%error, "nobody can be signed in at the identity provider");
             told(
