@@ -23,7 +23,7 @@ pub struct ApiError {
     /// Whether to send the same again would do harm.
     is_final: bool,
     /// After how many seconds it may be worth repeating, where that is known.
-    retry_after: Option<u8>,
+    retry_after: Option<u32>,
     /// Whether it repeats what a model provider said, which may repeat what a person did: that stands in no log.
     is_quoted: bool,
 }
@@ -90,7 +90,7 @@ impl ApiError {
     }
 
     /// The same, which may be worth repeating after so many seconds.
-    pub(crate) fn worth_repeating_in(mut self, seconds: u8) -> Self {
+    pub(crate) fn worth_repeating_in(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);
         self
     }
@@ -142,7 +142,7 @@ impl IntoResponse for ApiError {
         }
         let usual = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
         if let Some(seconds) = self.retry_after.or(usual) {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(u16::from(seconds)));
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

@@ -89,5 +89,10 @@ pub(crate) fn failure_of(failure: Option<&ProviderFailure>, reason: Option<&str>
         }
         None => (StatusCode::INTERNAL_SERVER_ERROR, "turn_failed"),
     };
-    ApiError::new(status, code, reason.unwrap_or("the turn failed")).made_final().in_a_providers_words()
+    let error = ApiError::new(status, code, reason.unwrap_or("the turn failed")).made_final().in_a_providers_words();
+    // Whoever says it anew, as another turn, may as well wait for as long as the provider asks.
+    match failure.and_then(|failure| failure.retry_after_ms) {
+        Some(ms) => error.worth_repeating_in(u32::try_from(ms.div_ceil(1_000)).unwrap_or(u32::MAX)),
+        None => error,
+    }
 }

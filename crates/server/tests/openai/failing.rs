@@ -79,7 +79,10 @@ async fn what_failed_in_a_named_conversation_is_not_said_again_with_what_comes_n
 
 #[tokio::test]
 async fn a_stream_that_is_refused_before_a_word_has_the_status_of_the_refusal() {
-    let limited = || ProviderFailure::new(ProviderFailureKind::RateLimit, "slow down");
+    let limited = || ProviderFailure {
+        retry_after_ms: Some(200_500),
+        ..ProviderFailure::new(ProviderFailureKind::RateLimit, "slow down")
+    };
     let fails = |said: Option<&str>| Answer::of(said.map(text)).failing(limited());
     // At once; after a call of a tool on this side, which the stream tells; after a word.
     let called = Answer::whole([call(0, "lab__look", r#"{"at":1}"#)]);
@@ -87,6 +90,7 @@ async fn a_stream_that_is_refused_before_a_word_has_the_status_of_the_refusal() 
     let refused = server.chat(&json!({"messages": [user("one")], "stream": true})).await;
     assert_eq!(refused.error(), (429, "rate_limit_error".to_owned(), "rate_limit_exceeded".to_owned()));
     assert_eq!((refused.header("content-type"), refused.header("x-should-retry")), ("application/json", "false"));
+    assert_eq!(refused.header("retry-after"), "201");
     assert_eq!(server.messages(conversation(&refused)).await[0].1, "one");
     for goes in ["two", "three"] {
         let broken = server.chat(&json!({"messages": [user(goes)], "stream": true})).await;
