@@ -115,6 +115,16 @@ pub enum EngineError {
     ShuttingDown,
 }
 
+impl EngineError {
+    /// The words for a client that may be anybody's: without where the database is and why it fails, which is the operator's.
+    pub fn for_clients(&self) -> String {
+        match self {
+            Self::Store(error) => error.in_general().map_or_else(|| error.to_string(), str::to_owned),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         match error {

@@ -537,6 +537,27 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What a client is told, where the error's own words name the database's host and user, or a file of the server.
+    pub fn in_general(&self) -> Option<&'static str> {
+        match self {
+            Self::Unusable { .. } => Some("the server's database cannot be used at the moment; the server's log says why"),
+            Self::Damaged { .. } => Some("something that is stored cannot be read; the server's log says what"),
+            Self::Newer { .. } => Some("it was stored by a newer version of the server; the server's log says more"),
+            Self::Conflict { .. }
+            | Self::Gone { .. }
+            | Self::Exists { .. }
+            | Self::Changed { .. }
+            | Self::Altered { .. }
+            | Self::LastAdmin { .. }
+            | Self::Taken { .. }
+            | Self::Missing { .. }
+            | Self::Repeated { .. }
+            | Self::OverBudget
+            | Self::TooManyTurns
+            | Self::Closed => None,
+        }
+    }
+
     /// Whether something stored is the reason, which the next time finds as it is, and of which the rest of the store knows nothing.
     pub fn is_of_what_is_stored(&self) -> bool {
         matches!(self, Self::Newer { .. } | Self::Damaged { .. })

@@ -15,17 +15,19 @@ pub struct ApiError {
     detail: String,
     ends_connection: bool,
     /// The provider's name for the request that failed there.
-    request_id: Option<String>,
+    request_id: Option<Box<str>>,
     /// What is wrong with single fields.
-    errors: Vec<FieldError>,
+    errors: Box<[FieldError]>,
     /// The one field that is wrong.
-    param: Option<String>,
+    param: Option<Box<str>>,
     /// Whether to send the same again would do harm.
     is_final: bool,
     /// After how many seconds it may be worth repeating, where that is known.
     retry_after: Option<u32>,
     /// Whether it repeats what a model provider said, which may repeat what a person did: that stands in no log.
     is_quoted: bool,
+    /// What the log says instead of what the client is told: where the database is and why it fails is the operator's.
+    for_operator: Option<Box<str>>,
 }
 
 impl ApiError {
@@ -37,11 +39,12 @@ impl ApiError {
             detail: detail.into(),
             ends_connection: false,
             request_id: None,
-            errors: Vec::new(),
+            errors: Box::default(),
             param: None,
             is_final: false,
             retry_after: None,
             is_quoted: false,
+            for_operator: None,
         }
     }
 
@@ -73,7 +76,7 @@ impl ApiError {
 
     /// The same, about this field.
     pub(crate) fn about(mut self, param: impl Into<String>) -> Self {
-        self.param = Some(param.into());
+        self.param = Some(param.into().into_boxed_str());
         self
     }
 
@@ -86,6 +89,12 @@ impl ApiError {
     /// The same, in the words of a model provider.
     pub(crate) fn in_a_providers_words(mut self) -> Self {
         self.is_quoted = true;
+        self
+    }
+
+    /// The same, of which the log says more.
+    pub(crate) fn logged_as(mut self, what: impl Into<String>) -> Self {
+        self.for_operator = Some(what.into().into_boxed_str());
         self
     }
 
@@ -125,14 +134,17 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if self.status.is_server_error() {
-            let detail =
-                if self.is_quoted { "what the model provider said is told to the client alone" } else { &*self.detail };
+            let detail = if self.is_quoted {
+                "what the model provider said is told to the client alone"
+            } else {
+                self.for_operator.as_deref().unwrap_or(&self.detail)
+            };
             tracing::warn!(status = self.status.as_u16(), code = self.code, detail, "request failed");
         }
         let kept = self.clone();
         let title = self.status.canonical_reason().unwrap_or("Error");
         let problem = Problem::new(self.status.as_u16(), title, self.code, self.detail);
-        let problem = Problem { request_id: self.request_id, errors: self.errors, ..problem };
+        let problem = Problem { request_id: self.request_id.map(String::from), errors: self.errors.into_vec(), ..problem };
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let mut response = (self.status, [(header::CONTENT_TYPE, PROBLEM_CONTENT_TYPE)], body).into_response();
         response.extensions_mut().insert(kept);
@@ -190,7 +202,7 @@ impl From<EngineError> for ApiError {
             EngineError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
         };
         let request_id = match &error {
-            EngineError::Provider(failure) => failure.request_id.clone(),
+            EngineError::Provider(failure) => failure.request_id.clone().map(String::into_boxed_str),
             EngineError::NotFound { .. }
             | EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
@@ -210,16 +222,23 @@ impl From<EngineError> for ApiError {
             | EngineError::Journal(_)
             | EngineError::ShuttingDown => None,
         };
-        let detail = error.to_string();
+        let said = error.to_string();
+        let (detail, for_operator) = match &error {
+            EngineError::Store(store) => match store.in_general() {
+                Some(general) => (general.to_owned(), Some(said.into_boxed_str())),
+                None => (said, None),
+            },
+            _ => (said, None),
+        };
         let is_quoted = matches!(error, EngineError::Provider(_));
         let errors = match error {
             EngineError::Misfilled { problems } => {
                 problems.into_iter().map(|FieldProblem { field, problem }| FieldError { field, message: problem }).collect()
             }
-            _ => Vec::new(),
+            _ => Box::default(),
         };
         let retry_after = matches!(code, "too_many_turns" | "too_many_user_turns").then_some(5);
-        Self { request_id, errors, retry_after, is_quoted, ..Self::new(status, code, detail) }
+        Self { request_id, errors, retry_after, is_quoted, for_operator, ..Self::new(status, code, detail) }
     }
 }
 

@@ -394,6 +394,11 @@ fn doctor_reads_what_the_provider_says_of_itself() {
     assert!(text.starts_with(&format!("the identity provider {issuer} does not answer at {issuer}/.well-known/")), "{text}");
 }
 
+/// Waits for a warning with these words.
+fn is_logged(server: &Server, words: &str) {
+    wait_for(words, || server.said().lines().any(|line| line.contains("WARN") && line.contains(words)).then_some(()));
+}
+
 #[test]
 fn who_left_the_group_is_no_admin_any_more_and_signed_in_nowhere() {
     let Some(folder) = installed() else { return };
@@ -422,6 +427,11 @@ fn who_left_the_group_is_no_admin_any_more_and_signed_in_nowhere() {
     let refused = other.ask("GET", &way_back, "");
     assert_eq!((refused.status, browser.me(&root).status), (403, 401), "{}", refused.body);
     assert!(!server.said().contains("in which groups"), "{}", server.said());
+    is_logged(&server, "not in the group");
+    let invented = other.ask("GET", &format!("{root}/login/callback?code=made-up&state=made-up"), "");
+    assert_eq!(invented.status, 401, "{}", invented.body);
+    is_logged(&server, "a sign-in that came back from the identity provider is refused");
+    assert!(!server.said().contains("made-up"), "{}", server.said());
     let users = place.json(&["users", "list", "--json"]);
     assert_eq!((&users[0]["name"], &users[0]["role"], &users[0]["enabled"]), (&"anna".into(), &"member".into(), &true.into()));
     let address = server.address().to_owned();

@@ -149,8 +149,12 @@ impl Check<'_> {
         let section = path.section();
         let is_inside = |home: &&String| home.starts_with(section.trim_end_matches(']'));
         let home = homes.iter().find(is_inside).or(homes.first());
+        // A wait that other programs have one name for has one for each of its parts here.
+        let parts = ["start_ms", "idle_ms"];
+        let is_of_parts = letters(key).starts_with("timeout") && parts.iter().all(|part| known().any(|known| known == *part));
         let hint = match (nearest(key, known()), home) {
             (Some(near), _) => format!("; did you mean `{near}`?"),
+            (None, _) if is_of_parts => format!("; did you mean `{}`?", parts.join("` or `")),
             (None, Some(home)) => format!("; it belongs to {home}"),
             (None, None) => String::new(),
         };

@@ -380,7 +380,7 @@ impl Backing for EngineBacking {
             return Err(unknown());
         }
         let attending = self.shared.attend(&conversation);
-        let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot go on: {error}", call.tool));
+        let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot go on: {}", call.tool, told(&error)));
         // Somebody waits for it from here on, whatever node left it.
         let noted = self.shared.note_attended(&conversation, turn, self.engine.driver()).await;
         noted.map_err(|error| stuck(error.into()))?;
@@ -400,7 +400,7 @@ impl Backing for EngineBacking {
         };
         let tool = self.engine.look(&conversation, tool).await.ok().flatten().ok_or_else(unknown)?;
         let call = OfferedCall { client: client.to_owned(), tool, arguments: Map::new() };
-        let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot be answered: {error}", call.tool));
+        let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot be answered: {}", call.tool, told(&error)));
         let watched = self.watch_turn(&conversation, turn).await.map_err(stuck)?;
         Ok(Box::new(self.running(&call, (conversation, turn), watched, None)))
     }
@@ -460,7 +460,16 @@ fn title(client: &str) -> String {
 }
 
 fn not_called(call: &OfferedCall, error: &EngineError) -> Refused {
-    Refused::Other(format!("`{}` was not called: {error}", call.tool))
+    Refused::Other(format!("`{}` was not called: {}", call.tool, told(error)))
+}
+
+/// What a client is told of a failure. Where that is less than it says, the log has the rest.
+pub(super) fn told(error: &EngineError) -> String {
+    let told = error.for_clients();
+    if told != error.to_string() {
+        tracing::warn!(%error, "a call of an MCP client fails");
+    }
+    told
 }
 
 /// Counts how often the tools change.

@@ -10,7 +10,7 @@ use turnwright_engine::{Choice, Engine, EngineError, Event, Progress, Reply, Too
 use turnwright_mcp::serve::{Asks, Happened, Inquiry, Leave, OfferedCall, Question, RunningCall};
 
 use super::Questions;
-use super::backing;
+use super::backing::{self, told};
 use super::earlier::{is_looked_for, questions};
 use super::pool::{MAX_CALLS, Slot};
 use super::shared::{Attending, Shared};
@@ -177,7 +177,7 @@ impl Running {
         match self.engine.answer(&self.conversation, question, reply).await {
             Ok(_) => self.go_on().await,
             Err(EngineError::NotAsked { .. } | EngineError::NotFound { .. }) => {}
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(told(&error)),
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl RunningCall for Running {
                         tokio::task::yield_now().await;
                     }
                     Ok(_) => return Happened::Ended(failure("this server is ending; ask again later".to_owned())),
-                    Err(error) => return Happened::Ended(failure(format!("`{}` is lost: {error}", self.tool))),
+                    Err(error) => return Happened::Ended(failure(format!("`{}` is lost: {}", self.tool, told(&error)))),
                 },
             }
         }
@@ -235,7 +235,7 @@ impl RunningCall for Running {
                 self.go_on().await;
                 Ok(())
             }
-            Err(error) => Err(format!("the decision about `{}` was not taken: {error}", self.tool)),
+            Err(error) => Err(format!("the decision about `{}` was not taken: {}", self.tool, told(&error))),
         }
     }
 

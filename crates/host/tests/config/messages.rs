@@ -75,6 +75,17 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
 }
 
 #[test]
+fn a_time_limit_of_a_provider_by_another_name_is_told_those_that_there_are() {
+    for name in ["timeout", "timeout_seconds"] {
+        let known = "known: `dialect`, `base_url`, `api_key`, `models`, `headers`, `max_retries`, `fallback`, `profile`, `connect_ms`, `start_ms`, `idle_ms`";
+        let told =
+            format!("turnwright.toml:4: unknown key `{name}` in [providers.a]; did you mean `start_ms` or `idle_ms`? {known}");
+        let config = format!("[providers.a]\ndialect = \"openai-chat\"\nbase_url = \"http://localhost:1/v1\"\n{name} = 60");
+        says(&config, &[&told]);
+    }
+}
+
+#[test]
 fn a_search_that_cannot_be_asked_and_an_address_that_is_none_are_told() {
     says(
         "[tools.web]\nallow = [\"localhost\"]\n[tools.web.search]\nengine = \"google\"",

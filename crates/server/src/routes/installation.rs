@@ -138,10 +138,16 @@ pub(super) async fn ready(State(state): State) -> Result<Response, ApiError> {
     if state.engine().is_draining() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the server is ending; ask another one"));
     }
-    let not_ready = |reason| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", reason);
+    let not_ready = |reason: String| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", reason);
     match tokio::time::timeout(STORING, state.engine().can_store()).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(not_ready(format!("nothing can be stored: {error}"))),
+        // A probe asks without a token: where the database is and why it fails is for the log alone.
+        Ok(Err(error)) => {
+            let general = error.in_general().map_or_else(|| error.to_string(), str::to_owned);
+            return Err(
+                not_ready(format!("nothing can be stored: {general}")).logged_as(format!("nothing can be stored: {error}"))
+            );
+        }
         Err(_) => return Err(not_ready(format!("nothing was stored within {} ms", STORING.as_millis()))),
     }
     let (nodes, degraded): (_, Vec<String>) = match state.engine().nodes() {

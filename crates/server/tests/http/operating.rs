@@ -99,7 +99,12 @@ async fn a_server_whose_store_cannot_store_is_not_ready_until_it_can() {
     server.store.set_full(Disk::Full);
     let full = server.get("/readyz").await;
     assert_eq!(full.problem(), (503, "not_ready".to_owned()));
-    assert_eq!(full.json()["detail"], "nothing can be stored: the disk is full");
+    let general = "the server's database cannot be used at the moment; the server's log says why";
+    assert_eq!(full.json()["detail"], format!("nothing can be stored: {general}"), "who asks without a token learns no more");
+    let said = server.post("/api/v1/conversations/c1/chat", json!({"content": "hi"})).await;
+    assert_eq!((said.problem(), said.json()["detail"].clone()), ((503, "store_unusable".to_owned()), json!(general)));
+    let said = server.post("/v1/chat/completions", json!({"messages": [{"role": "user", "content": "hi"}]})).await;
+    assert_eq!(said.json()["error"]["message"], general);
     assert_eq!(server.get("/healthz").await.status, StatusCode::OK, "it is not the process that ails");
     server.store.set_full(Disk::HasRoom);
     assert_eq!(server.get("/readyz").await.json(), json!({"status": "ready"}));

@@ -141,3 +141,22 @@ pub(super) fn whole(error: &tokio_postgres::Error) -> String {
     }
     words
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_whose_connections_are_all_in_use_is_named_as_that() {
+        let told = |why: &str| unreachable("postgres://ada:***@db/tw", why).to_string();
+        let begin = "the database `postgres://ada:***@db/tw` cannot be reached: ";
+        assert_eq!(
+            told("sorry, too many clients already [53300]"),
+            format!(
+                "{begin}sorry, too many clients already [53300]; all connections that it takes are in use: each server here takes nine, so \
+                 raise its `max_connections`, or run fewer"
+            )
+        );
+        assert_eq!(told("gone [57P01]"), format!("{begin}gone [57P01]; it must be running, and reachable from here"));
+    }
+}
