@@ -220,7 +220,8 @@ fn a_call_that_cannot_run_or_fails_is_told_to_the_model_and_the_turn_goes_on() {
 
 #[test]
 fn a_command_that_prints_100_megabytes_gives_its_beginning_and_its_end() {
-    let line = json!({"command": "echo first; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo last"}).to_string();
+    let line = "echo first; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo last";
+    let line = json!({"command": line, "timeout_ms": 300_000}).to_string();
     let model = one_call("command__run", &line);
     let ran = World::with_model(&model.base_url(), "").chat();
     let content: Value = serde_json::from_str(&result(&ran.json())).unwrap();

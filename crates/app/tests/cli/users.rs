@@ -193,7 +193,7 @@ fn what_an_mcp_client_listens_to_ends_when_its_token_is_revoked() {
 
 #[test]
 fn what_was_given_for_one_mcp_server_does_not_go_along_to_another() {
-    let place = Place::with("[server]\nauth = \"tokens\"\n");
+    let place = Place::with("[server]\nauth = \"tokens\"\n[mcp]\nmembers_allow = [\"127.0.0.1\"]\n");
     printed(&place, &["users", "add", "anna"]);
     let whole = printed(&place, &["users", "token", "anna"]);
     let weak = printed(&place, &["users", "token", "anna", "--scope", "read,chat"]);

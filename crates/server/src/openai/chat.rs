@@ -139,7 +139,6 @@ impl ChatFold {
             id,
             object: "chat.completion".to_owned(),
             created: self.track.created,
-            model: self.asked.model,
             choices: vec![ChatChoice { index: 0, message, logprobs: None, finish_reason }],
             usage: self.track.known_usage().map(usage),
             turnwright: Extras {
@@ -150,6 +149,7 @@ impl ChatFold {
                 status: self.track.status().map(str::to_owned),
                 stop: self.track.stop().map(str::to_owned),
             },
+            model: self.track.said_by.unwrap_or(self.asked.model),
         })
     }
 
@@ -347,13 +347,23 @@ impl ChatFold {
     /// The chunks, the first of which is written before all others; `None` where the answer is not streamed.
     fn chunks(&mut self, out: &mut Vec<u8>) -> Option<&mut Chunks> {
         if matches!(self.form, Form::Chunks(None)) {
-            let mut chunks = Chunks::new(&self.id(), self.track.created, &self.asked.model, self.asked.tells_usage);
+            let model = self.track.said_by.as_deref().unwrap_or(&self.asked.model);
+            let mut chunks = Chunks::new(&self.id(), self.track.created, model, self.asked.tells_usage);
             chunks.start(out, self.asked.conversation.as_str(), &self.asked.part.turn.to_string());
             self.form = Form::Chunks(Some(chunks));
         }
         match &mut self.form {
             Form::Chunks(chunks) => chunks.as_mut(),
             Form::Whole(..) => None,
+        }
+    }
+
+    /// Names who said the newest message in the chunks that come, where that is not the model that was asked.
+    fn name_model(&mut self) {
+        if let (Some(said_by), Form::Chunks(Some(chunks))) = (&self.track.said_by, &mut self.form)
+            && *said_by != self.asked.model
+        {
+            chunks.name_model(said_by);
         }
     }
 
@@ -434,6 +444,7 @@ impl Tells for ChatFold {
             Event::Entry { entry, .. } => {
                 if let Entry::Assistant(message) = &**entry {
                     self.said(message, out);
+                    self.name_model();
                 }
             }
             Event::ToolStarted { call_id } => {

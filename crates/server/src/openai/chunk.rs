@@ -1,6 +1,7 @@
 //! Chunks of a streamed chat completion as bytes, written by hand: this is the hot path of every stream.
 
 use std::io::Write;
+use std::ops::Range;
 
 use serde::Serialize;
 use turnwright_api::openai::{ChatCall, ChatUsage, ToolEvent};
@@ -31,6 +32,8 @@ impl Field {
 pub(crate) struct Chunks {
     /// Up to the inside of `delta`.
     head: Vec<u8>,
+    /// Where in the head the model is named.
+    model: Range<usize>,
     /// What stands behind `choices`.
     tail: &'static str,
     /// A text chunk that is the last of what is to be sent: its field, and where its text ends.
@@ -47,13 +50,24 @@ impl Chunks {
         json(&mut head, id);
         // Writing to memory does not fail.
         let _ = write!(head, r#","object":"chat.completion.chunk","created":{created},"model":"#);
+        let begins = head.len();
         json(&mut head, model);
+        let model = begins..head.len();
         head.extend_from_slice(br#","choices":[{"index":0,"delta":{"#);
         let tail = match tells_usage {
             TellsUsage::AtItsEnd => ",\"usage\":null}\n\n",
             TellsUsage::Never => "}\n\n",
         };
-        Self { head, tail, open: None }
+        Self { head, model, tail, open: None }
+    }
+
+    /// Names this model in what comes.
+    pub(crate) fn name_model(&mut self, name: &str) {
+        let mut written = Vec::new();
+        json(&mut written, name);
+        let ends = self.model.start + written.len();
+        self.head.splice(self.model.clone(), written);
+        self.model.end = ends;
     }
 
     /// The first chunk.

@@ -160,6 +160,7 @@ impl ResponseFold {
             created_at: self.track.created,
             completed_at: is_over.then_some(self.track.newest),
             status: status.to_owned(),
+            model: self.track.said_by.clone().unwrap_or_else(|| self.object.model.clone()),
             output: self.output.iter().flatten().cloned().collect(),
             error,
             incomplete_details: details.map(|reason| json!({"reason": reason})),

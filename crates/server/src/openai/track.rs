@@ -113,6 +113,8 @@ pub(crate) struct Track {
     /// Of the newest model call.
     pub(crate) finish_reason: &'static str,
     pub(crate) failure: Option<ProviderFailure>,
+    /// Who said the newest message, as `PROVIDER/MODEL`: where that was not the model that was asked, one of its fallbacks.
+    pub(crate) said_by: Option<String>,
     /// Whether the newest message was cut off.
     pub(crate) is_cut_off: bool,
     pub(crate) offered: Arc<[Arc<ToolDefinition>]>,
@@ -136,6 +138,7 @@ impl Track {
             usage: Usage::default(),
             finish_reason: "stop",
             failure: None,
+            said_by: None,
             is_cut_off: false,
             offered,
             created: 0,
@@ -264,6 +267,7 @@ impl Track {
             Entry::Control(Control::Failed(failure)) => self.failure = Some(failure.clone()),
             Entry::Assistant(message) => {
                 self.calls.clear();
+                self.said_by = Some(format!("{}/{}", message.origin.provider, message.origin.model));
                 self.is_cut_off = message.completion != Completion::Complete;
                 self.failure = match &message.completion {
                     Completion::CutOff(CutOffCause::Provider(failure)) => Some((**failure).clone()),

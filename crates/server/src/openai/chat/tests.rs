@@ -48,20 +48,37 @@ fn entry(number: u64, entry: Entry) -> Event {
 }
 
 fn said(number: u64, text: &str) -> Event {
+    said_by("m", number, text)
+}
+
+fn said_by(model: &str, number: u64, text: &str) -> Event {
     let blocks = vec![AssistantBlock::Text { text: text.to_owned(), native: None }];
-    let origin = Origin { dialect: "d".to_owned(), provider: "p".to_owned(), model: "m".to_owned() };
+    let origin = Origin { dialect: "d".to_owned(), provider: "p".to_owned(), model: model.to_owned() };
     let finish = Finish { reason: FinishReason::Stop, raw: None };
     let (saw, completion, usage) = (seq(1), Completion::Complete, Usage::default());
     entry(number, Entry::Assistant(AssistantMessage { origin, saw, blocks, finish, completion, usage }))
 }
 
-/// What the client has of a turn with these events in its middle: streamed, and whole. Its next request finds the conversation by it.
-fn told(stop: Option<&Value>, middle: &[Event]) -> [String; 2] {
+/// A turn with these events in its middle.
+fn turn(middle: &[Event]) -> Frame {
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
     let first = entry(1, Entry::User(UserMessage { content: vec![ContentBlock::text("Go")], settings }));
     let last = Event::TurnFinished { turn_id: TurnId(seq(1)), status: "completed", stop: None, error: None };
     let events: Vec<Event> = [first].into_iter().chain(middle.iter().cloned()).chain([last]).collect();
-    let frame = Frame { seq: None, events: events.into(), has_caught_up: true };
+    Frame { seq: None, events: events.into(), has_caught_up: true }
+}
+
+/// The chunks of its stream.
+fn chunks(asked: Asked, frame: &Frame) -> Vec<Value> {
+    let mut out = Vec::new();
+    ChatFold::streamed(asked).fold(frame, &mut out);
+    let out = String::from_utf8(out).unwrap();
+    out.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect()
+}
+
+/// What the client has of a turn with these events in its middle: streamed, and whole. Its next request finds the conversation by it.
+fn told(stop: Option<&Value>, middle: &[Event]) -> [String; 2] {
+    let frame = turn(middle);
     let known = Arc::new(KnownHistories::default());
     let found = |text: &str| {
         let mut history = known.fingerprint(&UserId::local());
@@ -69,10 +86,7 @@ fn told(stop: Option<&Value>, middle: &[Event]) -> [String; 2] {
         known.find(&history).is_some()
     };
 
-    let mut out = Vec::new();
-    ChatFold::streamed(asked(&known, stop)).fold(&frame, &mut out);
-    let out = String::from_utf8(out).unwrap();
-    let chunks = out.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+    let chunks = chunks(asked(&known, stop), &frame).into_iter();
     let streamed: String =
         chunks.filter_map(|chunk| Some(chunk["choices"][0]["delta"]["content"].as_str()?.to_owned())).collect();
     assert!(found(&streamed), "{streamed}");
@@ -121,4 +135,21 @@ fn a_later_message_that_is_told_anew_is_a_paragraph_of_its_own() {
     assert_eq!(told(None, &events), ["One.\n\nTwo."; 2]);
     // What ended an earlier one has ended all.
     assert_eq!(told(Some(&json!("e.")), &events), ["On"; 2]);
+}
+
+#[test]
+fn what_a_fallback_said_is_told_in_its_name() {
+    let known = Arc::new(KnownHistories::default());
+    let frame = turn(&[step(2), text("One."), said(2, "One."), step(3), text("Two."), said_by("a \"fallback\"", 4, "Two.")]);
+    let mut whole = ChatFold::whole(asked(&known, None));
+    whole.fold(&frame, &mut Vec::new());
+    assert_eq!(whole.completion().unwrap().model, r#"p/a "fallback""#);
+
+    // Who says a message that is not whole is not known yet.
+    let asked = Asked { tells_usage: TellsUsage::AtItsEnd, ..asked(&known, None) };
+    let chunks = chunks(asked, &frame);
+    let models: Vec<&str> = chunks.iter().map(|chunk| chunk["model"].as_str().unwrap()).collect();
+    let (end, before) = models.split_last().unwrap();
+    assert!(before.iter().all(|model| *model == "p/m"), "{models:?}");
+    assert_eq!(*end, r#"p/a "fallback""#);
 }

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_core::{
-    CallId, Claim, ContentBlock, Control, DecidedBy, Decision, DriverId, Entry, MessageId, ModelRef, Seq, TurnId, TurnSettings,
-    Usage, UserMessage, Verdict,
+    AssistantBlock, AssistantMessage, CallId, Claim, Completion, ContentBlock, Control, DecidedBy, Decision, DriverId, Entry,
+    Finish, FinishReason, MessageId, ModelRef, Origin, Seq, TurnId, TurnSettings, Usage, UserMessage, Verdict,
 };
 use turnwright_engine::{Event, Frame};
 
@@ -137,6 +137,22 @@ fn calls_stay_where_their_process_ends_while_they_run() {
         assert_eq!(ended, calls.iter().map(|item| &item["id"]).collect::<Vec<_>>(), "{message:?}");
         assert_eq!(output.last().unwrap()["content"][0]["text"], "Both.");
     }
+}
+
+#[test]
+fn what_a_fallback_said_is_told_in_its_name() {
+    let message = AssistantMessage {
+        origin: Origin { dialect: "d".to_owned(), provider: "p".to_owned(), model: "fallback".to_owned() },
+        saw: seq(1),
+        blocks: vec![AssistantBlock::Text { text: "Done.".to_owned(), native: None }],
+        finish: Finish { reason: FinishReason::Stop, raw: None },
+        completion: Completion::Complete,
+        usage: Usage::default(),
+    };
+    let said = Event::Entry { seq: seq(4), at_ms: 0, entry: Arc::new(Entry::Assistant(message)) };
+    let streamed = told(fold(Form::Streamed), [step(4), text("Done."), said]);
+    let model = |event: Option<&Value>| event.unwrap()["response"]["model"].clone();
+    assert_eq!((model(streamed.first()), model(streamed.last())), (json!("p/m"), json!("p/fallback")));
 }
 
 #[test]
