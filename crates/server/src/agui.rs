@@ -8,4 +8,4 @@ pub(crate) mod back;
 pub(crate) mod fold;
 pub(crate) mod input;
 pub(crate) mod interrupt;
-mod names;
+pub(crate) mod names;

@@ -13,7 +13,7 @@ use turnwright_core::{
 use turnwright_engine::Sent;
 
 use crate::agui::input::{Spoken, VIDEO_URI};
-use crate::agui::names::{Names, result_id};
+use crate::agui::names::{Names, is_said_name, result_id, said_name};
 use crate::openai::history::{completes, unanswered};
 use crate::openai::ids;
 use crate::openai::responses::object::{calls_at, held};
@@ -103,7 +103,7 @@ fn since(
     let mut rest = names.as_slice();
     let messages = history.iter().flat_map(|message| match message {
         PromptMessage::User { seq, message } => {
-            let name = name_of(&message.content, &mut rest).unwrap_or_else(|| MessageId(*seq).to_string());
+            let name = name_of(&message.content, &mut rest).unwrap_or_else(|| said_name(journal, *seq));
             vec![said(&name, &message.content)]
         }
         PromptMessage::Assistant { seq, message } if *seq <= answered => answer(conversation, *seq, message),
@@ -182,7 +182,7 @@ pub(crate) fn says_again(journal: &Journal, spoken: &[Spoken], results: &[String
     };
     let is_within = content.len() <= page.len() && page.len() <= there.len();
     let are_same = is_within && page.iter().zip(&there).enumerate().all(is_there);
-    let has_place = page.len() > content.len() || said.len() == 1 || newest.id == MessageId(*at).to_string();
+    let has_place = page.len() > content.len() || said.len() == 1 || is_said_name(&newest.id, *at);
     is_of_newest_turn && are_same && has_place && ran_here(journal, results.iter().map(String::as_str))
 }
 

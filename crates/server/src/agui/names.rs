@@ -1,7 +1,7 @@
 //! What the messages of an answer are called. The names follow from the journal alone, so that a stream and what a page is told
 //! later hold one message under one name. Pure.
 
-use turnwright_core::{MessageId, Seq};
+use turnwright_core::{Journal, MessageId, Seq, TurnId};
 
 /// Names what a model says in one message, in its order.
 #[derive(Debug)]
@@ -53,6 +53,24 @@ fn numbered(name: String, number: u32) -> String {
     if number > 1 { format!("{name}_{number}") } else { name }
 }
 
+/// What a message of a person's is called that its page has no name for. One that was said while a turn ran may stand where the answer
+/// in flight was to stand, which has that name.
+pub(super) fn said_name(journal: &Journal, at: Seq) -> String {
+    match journal.turns().binary_search(&TurnId(at)) {
+        Ok(_) => MessageId(at).to_string(),
+        Err(_) => format!("{SAID}{}", at.get()),
+    }
+}
+
+/// Whether it is the name of the message of a person's that stands there.
+pub(crate) fn is_said_name(name: &str, at: Seq) -> bool {
+    let place = name.strip_prefix(SAID).map(str::parse);
+    place.map_or_else(|| name.parse() == Ok(MessageId(at)), |place| place == Ok(at.get()))
+}
+
+/// Before the place of what was said while a turn ran.
+const SAID: &str = "said_";
+
 /// The name of the message that holds what a call gave.
 pub(super) fn result_id(call: &str) -> String {
     call.replacen("call_", "result_", 1)
@@ -62,7 +80,16 @@ pub(super) fn result_id(call: &str) -> String {
 mod tests {
     use turnwright_core::Seq;
 
-    use super::Names;
+    use super::{Names, is_said_name};
+
+    #[test]
+    fn a_message_of_a_persons_has_two_names() {
+        let at = Seq::new(4).unwrap();
+        assert!(is_said_name("said_4", at) && is_said_name("msg_4", at));
+        for other in ["said_5", "said_", "said_x", "msg_5", "msg_4_2", "4", ""] {
+            assert!(!is_said_name(other, at), "{other}");
+        }
+    }
 
     #[test]
     fn what_is_told_anew_has_another_name_and_its_calls_belong_to_it() {

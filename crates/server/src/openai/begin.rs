@@ -213,7 +213,7 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         Some(named) => named.clone(),
         None => new_name(state, &ask)?,
     };
-    if ask.history.before_users().next().is_some() {
+    if ask.history.before_users().any(Item::says_something) {
         if let Some((at, call)) = &ask.history.lone {
             let what = format!("the result names the call `{call}`, which no answer before it holds");
             return Err(ApiError::invalid(what).about(format!("messages[{at}].tool_call_id")));

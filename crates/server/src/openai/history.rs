@@ -42,6 +42,16 @@ pub(crate) struct Item {
     pub(crate) messages: Messages,
 }
 
+impl Item {
+    /// Whether there is anything in it to be taken over: not in what a model thought elsewhere.
+    pub(crate) fn says_something(&self) -> bool {
+        match &self.messages {
+            Messages::Written(_) => true,
+            Messages::Made(messages) => !messages.is_empty(),
+        }
+    }
+}
+
 /// Messages of Chat Completions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Messages {

@@ -21,6 +21,7 @@ use crate::agui::back::{
 };
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{RunInput, Spoken};
+use crate::agui::names::is_said_name;
 use crate::error::ApiError;
 use crate::extract::{State, Whole, id};
 use crate::named::{Named, SaidAs, says, standing};
@@ -388,7 +389,7 @@ async fn says_more(state: &ServerState, conversation: &ConversationId, input: &R
         match &named {
             Some((_, spoken)) => {
                 let is_it = |message| says(journal, message, &spoken.content) || says(journal, message, spoken.last());
-                !(known.is_some_and(is_it) || (is_last && spoken.id == newest.to_string()))
+                !(known.is_some_and(is_it) || (is_last && is_said_name(&spoken.id, newest.0)))
             }
             None if history.before.is_empty() => !is_last,
             None => !is_last || !says_again(journal, &spoken, &results),

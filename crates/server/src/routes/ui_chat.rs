@@ -300,8 +300,11 @@ async fn regenerate(
         Some(last) => last.message(state.engine()).await?,
         None => None,
     };
+    let has_question = || names(&request.messages).iter().any(|(role, _)| role == "user");
     let asked = match by_name.or(by_its_own) {
         Some(asked) => Some(asked),
+        // Nothing says which one the name stands for.
+        None if request.message_id.is_some() && !has_question() => Meant::Unknown.message(meant(request))?,
         None => question(&journal, &request.messages).message(meant(request))?.or_else(|| newest(&journal)),
     };
     if request.message_id.is_none() && asked != newest(&journal) {

@@ -235,6 +235,8 @@ async fn a_page_of_ag_ui_has_every_message_under_one_name() {
     // The page's own message keeps the name that the page gave it.
     assert_eq!(people[0]["id"], "Look!");
     assert_eq!(others, assembled(&events).iter().collect::<Vec<_>>());
+    let names: std::collections::BTreeSet<&str> = snapshot.iter().map(|message| message["id"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), snapshot.len(), "{snapshot:?}");
 }
 
 #[tokio::test]

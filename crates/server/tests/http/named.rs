@@ -143,8 +143,10 @@ async fn a_message_that_names_nothing_and_stands_alone_hides_nothing() {
     for name in [last, "msg_999", "turn_999", "foo"] {
         let otherwise = server.post("/api/chat?ui=7", named("submit-message", name, &[user(name, "otherwise")])).await;
         assert_eq!(otherwise.problem(), (404, "not_found".to_owned()), "{name}");
-        let again = server.post("/api/chat?ui=7", named("regenerate-message", name, &[user("foo", "three")])).await;
-        assert_eq!(again.problem(), (404, "not_found".to_owned()), "{name}");
+        for page in [vec![user("foo", "three")], vec![answer("a")], Vec::new()] {
+            let again = server.post("/api/chat?ui=7", named("regenerate-message", name, &page)).await;
+            assert_eq!(again.problem(), (404, "not_found".to_owned()), "{name} of {page:?}");
+        }
         assert_eq!(server.shown().await, ["one", "two"], "{name}");
     }
     // Another first message than the conversation's counts nothing either.

@@ -54,6 +54,18 @@ async fn a_message_that_says_nothing_is_refused() {
 }
 
 #[tokio::test]
+async fn a_thought_alone_is_no_history() {
+    let server = server_on(MemoryStore::default(), [Answer::whole([text("Hi.")])]);
+    let thought = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let answered = server.post("/v1/responses", &json!({"input": [thought, user("Hello")]})).await;
+    assert!(answered.body.contains("Hi."), "{}", answered.body);
+    let refused = server.post("/v1/responses", &json!({"input": [thought]})).await;
+    assert_eq!(refused.error(), (400, "invalid_request_error".to_owned(), "invalid_request".to_owned()));
+    assert!(!refused.body.contains("file"), "{}", refused.body);
+    assert_eq!(conversations(&server).await, 1);
+}
+
+#[tokio::test]
 async fn what_failed_in_a_named_conversation_is_not_said_again_with_what_comes_next() {
     let fails = || Answer::of([]).failing(ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no"));
     // At once, and after a call that its client was not told of.
