@@ -23,6 +23,8 @@ const PASSWORD: &str = "tw-test-password";
 const START: Duration = Duration::from_mins(1);
 /// How long after its start what ended by itself is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
+/// The longest that a process may take to stand still once it is told to.
+const STANDS_STILL_WITHIN: Duration = Duration::from_secs(20);
 
 /// What the members run.
 #[derive(Debug, Clone)]
@@ -267,6 +269,9 @@ impl Cluster {
         for process in all.split_whitespace().filter_map(|process| process.parse().ok()) {
             // It may have ended meanwhile.
             let _ended = kill(Pid::from_raw(process), signal);
+            if signal == Signal::SIGSTOP {
+                stands_still(process)?;
+            }
         }
         Ok(())
     }
@@ -351,4 +356,24 @@ impl Drop for Cluster {
             }
         }
     }
+}
+
+/// Waits until no thread of a process runs: that a signal was sent says nothing of when each of them heard it.
+fn stands_still(process: i32) -> Result<()> {
+    let is_still = |stat: &str| {
+        // Behind the program's name, which may hold anything.
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        state.is_none_or(|state| "TtZX".contains(state))
+    };
+    let begun = Instant::now();
+    while begun.elapsed() < STANDS_STILL_WITHIN {
+        // It, or a thread of it, may have ended meanwhile.
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Ok(()) };
+        let mut stats = threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+        if stats.all(|stat| is_still(&stat)) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Err(Error::other(format!("the process {process} does not stand still")))
 }
