@@ -76,12 +76,12 @@ impl Step {
     }
 }
 
-/// How many tests cargo-nextest runs at once, unless the environment says: three for each core, since most of them wait for processes, and for
+/// How many tests cargo-nextest runs at once, unless the environment says: two for each core, since most of them wait for processes, and for
 /// time to pass.
 fn threads() -> Option<(&'static str, String)> {
     const NAME: &str = "NEXTEST_TEST_THREADS";
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    std::env::var_os(NAME).is_none().then(|| (NAME, (3 * cores).to_string()))
+    std::env::var_os(NAME).is_none().then(|| (NAME, (2 * cores).to_string()))
 }
 
 pub(crate) fn has_nextest() -> bool {
