@@ -119,7 +119,7 @@ impl EngineError {
     /// The words for a client that may be anybody's: without where the database is and why it fails, which is the operator's.
     pub fn for_clients(&self) -> String {
         match self {
-            Self::Store(error) => error.in_general().map_or_else(|| error.to_string(), str::to_owned),
+            Self::Store(error) => error.for_clients(),
             other => other.to_string(),
         }
     }

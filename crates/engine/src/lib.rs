@@ -16,6 +16,7 @@ pub mod clock;
 pub mod context;
 pub mod documents;
 mod driver;
+mod encoded;
 mod engine;
 mod error;
 pub mod event;

@@ -163,6 +163,12 @@ impl Live {
         Incarnation::new(self.created_at_ms, self.owner.clone())
     }
 
+    /// Whether this one was made after another of its name, which must be gone.
+    pub(crate) fn takes_the_place_of(&self, other: &Self) -> bool {
+        let is_same = self.created_at_ms == other.created_at_ms && self.owner == other.owner;
+        !is_same && self.created_at_ms >= other.created_at_ms
+    }
+
     /// The state, for as long as nothing is awaited.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,7 @@
 //! The conversations that are in memory.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -50,15 +51,27 @@ impl Registry {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
-    /// Takes a conversation in; the one that is there already where there is one.
+    /// Takes a conversation in; the one that is there already where there is one. An older one of its name was deleted by another
+    /// process, and is buried.
     pub(crate) fn keep(&self, live: Arc<Live>) -> Arc<Live> {
         live.lock().last_used = self.uses.fetch_add(1, Ordering::Relaxed);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = all.entry(live.id.clone()).or_insert(live).clone();
+        let mut deleted = None;
+        let kept = match all.entry(live.id.clone()) {
+            Entry::Occupied(known) if !live.takes_the_place_of(known.get()) => known.get().clone(),
+            Entry::Occupied(mut known) => {
+                deleted = Some(known.insert(live.clone()));
+                live
+            }
+            Entry::Vacant(place) => place.insert(live).clone(),
+        };
         if all.len() > MAX_IDLE + MAX_IDLE / 4 {
             shrink(&mut all);
         }
         drop(all);
+        if let Some(deleted) = deleted {
+            deleted.bury();
+        }
         self.weigh(&kept);
         kept
     }

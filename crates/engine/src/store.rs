@@ -558,6 +558,11 @@ impl StoreError {
         }
     }
 
+    /// The words for a client that may be anybody's: [`StoreError::in_general`] where there is such, else its own.
+    pub fn for_clients(&self) -> String {
+        self.in_general().map_or_else(|| self.to_string(), str::to_owned)
+    }
+
     /// Whether something stored is the reason, which the next time finds as it is, and of which the rest of the store knows nothing.
     pub fn is_of_what_is_stored(&self) -> bool {
         matches!(self, Self::Newer { .. } | Self::Damaged { .. })

@@ -12,7 +12,6 @@ mod locks;
 mod log;
 mod migrate;
 mod named;
-mod older;
 mod open;
 mod options;
 mod origin;
@@ -23,6 +22,7 @@ mod read;
 mod readers;
 mod search;
 mod statements;
+mod untouched;
 mod upgrade;
 mod upkeep;
 mod write;
@@ -93,13 +93,16 @@ impl SqliteStore {
 
     fn open_while(options: &SqliteOptions, may_wait: Arc<AtomicBool>) -> Result<Self, StoreError> {
         let places = open::Places::prepare(options)?;
-        origin::check(&places)?;
+        let found = origin::check(&places)?;
         let mut connection =
             open::for_writing(&places.database, options, &may_wait).map_err(|error| failure::of(&places.database, &error))?;
         migrate::migrate(&mut connection, &places, options, &may_wait)?;
         let file = places.database;
         // Reads the schema, so that a database that lost its tables is found now and not by the first message.
         drop(connection.prepare_cached(statements::INSERT_ENTRY).map_err(|error| failure::of(&file, &error))?);
+        if found.is_of_a_backup() {
+            origin::leave_backup(&connection).map_err(|error| failure::of(&file, &error))?;
+        }
         let mark = origin::Mark::of(&connection, &file).map_err(|error| failure::of(&file, &error))?;
         let drivers = Drivers::enter(places.locks, Some(Opened { file: file.clone(), mark: mark.clone() }))?;
         let damage = Arc::new(Damage::default());
@@ -138,9 +141,9 @@ pub(crate) fn rows_connection(options: &SqliteOptions) -> Result<(rusqlite::Conn
 }
 
 pub(crate) use failure::of as failure_of;
-pub(crate) use older::{Older, OlderLocks};
 pub(crate) use options::Making;
 pub(crate) use part::Part;
+pub(crate) use untouched::{Untouched, UntouchedLocks};
 
 #[async_trait]
 impl Store for SqliteStore {

@@ -160,3 +160,31 @@ async fn a_move_that_broke_off_goes_on_by_whatever_name_its_source_is_called() {
         assert_eq!(same, expected);
     }
 }
+
+#[tokio::test]
+async fn what_is_read_only_is_read_and_a_backup_that_is_read_stays_one() {
+    use std::os::unix::fs::PermissionsExt;
+    let allow = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path().join("ours.db")).await;
+    let kept = folder.path().join("kept");
+    std::fs::create_dir(&kept).unwrap();
+    let backed_up = kept.join("backup.db");
+    backup(&at(&file), &backed_up).await.unwrap();
+    let before = std::fs::read(&backed_up).unwrap();
+    for (of_file, of_folder) in [(0o644, 0o755), (0o444, 0o755), (0o644, 0o555), (0o444, 0o555)] {
+        allow(&backed_up, of_file);
+        allow(&kept, of_folder);
+        let copy = folder.path().join(format!("{of_file}-{of_folder}.db"));
+        assert!(is_whole(&backed_up).await, "{of_file:o} {of_folder:o}");
+        backup(&at(&backed_up), &copy).await.unwrap();
+        assert!(is_whole(&copy).await, "{of_file:o} {of_folder:o}");
+        move_all(&at(&backed_up), &at(folder.path().join(format!("moved-{of_file}-{of_folder}.db")))).await.unwrap();
+        assert_eq!((std::fs::read(&backed_up).unwrap() == before, names(&kept)), (true, vec!["backup.db".to_owned()]));
+    }
+    // What its log holds would be missing.
+    allow(&kept, 0o755);
+    std::fs::write(kept.join("backup.db-wal"), "x").unwrap();
+    let said = check(&at(&backed_up)).await.unwrap_err().to_string();
+    assert!(said.contains("backup.db` is read-only"), "{said}");
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserMessage};
 use turnwright_engine::{Append, Store, StoreError};
-use turnwright_store::{SqliteOptions, SqliteStore};
+use turnwright_store::{Location, SqliteOptions, SqliteStore, backup};
 use turnwright_testkit::record;
 
 fn opened(file: &Path) -> Result<SqliteStore, StoreError> {
@@ -291,5 +291,45 @@ async fn what_an_older_version_wrote_is_refused_beside_the_log_of_what_it_was_br
     assert_eq!(count(&there, "a").await, Some(20));
     there.close().await;
     new.close().await;
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_backup_that_is_restored_twice_is_another_database_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    made(&path("ours.db"), "a").await;
+    let ours = Location::Sqlite(SqliteOptions::at_file(path("ours.db")));
+    backup(&ours, &path("backup.db")).await.unwrap();
+    std::fs::copy(path("backup.db"), path("restored.db")).unwrap();
+    let store = opened(&path("restored.db")).unwrap();
+    for at in 1..=20 {
+        say(&store, "a", at).await.unwrap();
+    }
+    killed(&path("restored.db"), &path("killed.db"));
+    // Its own log.
+    killed(&path("restored.db"), &path("whole.db"));
+    let whole = opened(&path("whole.db")).unwrap();
+    assert_eq!(count(&whole, "a").await, Some(20));
+    whole.close().await;
+
+    // Once more beside what a killed process left.
+    std::fs::copy(path("backup.db"), path("killed.db")).unwrap();
+    let said = opened(&path("killed.db")).unwrap_err().to_string();
+    assert!(said.contains("killed.db-wal` is the log of another database"), "{said}");
+    std::fs::remove_file(path("killed.db-wal")).unwrap();
+    let again = opened(&path("killed.db")).unwrap();
+    assert_eq!((count(&again, "a").await, say(&again, "a", 1).await), (None, Ok(())));
+    again.close().await;
+    assert!(is_sound(&path("killed.db")));
+
+    // And over the one that is open.
+    std::fs::copy(path("backup.db"), path("restored.db")).unwrap();
+    let later = std::fs::metadata(path("restored.db")).unwrap().modified().unwrap() + Duration::from_secs(5);
+    std::fs::File::options().write(true).open(path("restored.db")).unwrap().set_modified(later).unwrap();
+    // It is looked at so often.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let said = say(&store, "a", 21).await.unwrap_err().to_string();
+    assert!(said.contains("was written over"), "{said}");
     store.close().await;
 }

@@ -33,6 +33,8 @@ pub(super) fn may_do_more(name: &str, words: &[Word], dialect: Dialect) -> bool 
     match name {
         "test" | "[" => tests_a_variable(words) || dialect == Dialect::Expressions && compares_numbers(words),
         "printf" => prints_into_a_variable(words) || dialect == Dialect::Expressions && prints_numbers(words),
+        // `-x` runs the rest.
+        "jobs" => words.iter().any(|word| word.text.starts_with('-') && word.text.contains('x') || begins_freely(word)),
         "wait" => words.iter().any(|word| word.text.starts_with('-') && word.text.contains('p') || begins_freely(word)),
         "exit" | "return" | "break" | "continue" | "shift" => dialect == Dialect::Expressions && !words.iter().all(is_number),
         "set" => sets_options(words),

@@ -194,14 +194,30 @@ impl Options {
                 match (word.text.strip_prefix("--"), word.text.strip_prefix('-')) {
                     (Some(name), _) => is_one_of(name, long, self.whole),
                     (None, Some(cluster)) => has_letter(cluster),
-                    (None, None) => self.is_dashless && at == 0 && has_letter(&word.text),
+                    // There each letter is an option, and the values of all come after them.
+                    (None, None) => {
+                        let varies = word.varies_at.is_some() && !letters.is_empty();
+                        self.is_dashless && at == 0 && (varies || word.text.contains(|letter| letters.contains(letter)))
+                    }
                 }
             })
         };
         let operands = words.iter().filter(|word| word.text == "-" || !word.text.starts_with('-')).count();
         let writes_second = self.writes_second && (operands > 1 || follow);
+        // What is put into an option, or its value, may complete such a piece.
+        let is_of_option = |at: usize| {
+            [Some(at), at.checked_sub(1)]
+                .into_iter()
+                .flatten()
+                .filter_map(|at| words.get(at))
+                .any(|word| word.text.starts_with('-'))
+        };
         let holds = |pieces: &[&str]| {
-            words.iter().map(|word| word.text.to_ascii_lowercase()).any(|word| pieces.iter().any(|piece| word.contains(piece)))
+            words.iter().enumerate().any(|(at, word)| {
+                let text = word.text.to_ascii_lowercase();
+                pieces.iter().any(|piece| text.contains(piece))
+                    || !pieces.is_empty() && word.varies_at.is_some() && is_of_option(at)
+            })
         };
         let (starting, writing) = self.pieces;
         let writes = says(self.writes) || writes_second || holds(writing) || may_have_more_options(words, follow);
@@ -240,7 +256,7 @@ fn git_writes(words: &[Word], follow: bool) -> bool {
 }
 
 /// Whether something that is put in, or put after these words, could be an option.
-fn may_have_more_options(words: &[Word], follow: bool) -> bool {
+pub(super) fn may_have_more_options(words: &[Word], follow: bool) -> bool {
     let is_open = |word: &Word| word.may_be_options || !word.is_literal && word.text.starts_with('-');
     // After an option the two dashes may be its value.
     let ends =

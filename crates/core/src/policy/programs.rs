@@ -1,7 +1,7 @@
 //! The programs that a command line starts, seen through what only starts others.
 
 use super::builtins::{self, Dialect};
-use super::outputs::beside;
+use super::outputs::{beside, may_have_more_options};
 use super::shell::{self, Command, Word};
 use super::wrappers::{Meaning, Wrapper, is_opaque, is_shell, is_treacherous, may_be_started, wrapper};
 
@@ -270,6 +270,9 @@ impl Programs {
             self.has_unknown = true;
             return;
         }
+        // The end of options, which `eval` has none of; a shell that takes it for a command finds none of that name.
+        let words =
+            if words.first().is_some_and(|word| word.text == "--") { words.get(1..).unwrap_or_default() } else { words };
         let line: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         self.line(&line.join(" "), depth + 1);
     }
@@ -278,34 +281,34 @@ impl Programs {
         if tail == Tail::Follows || words.iter().any(|word| !word.is_literal) {
             self.has_unknown = true;
         }
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
+        // Each of them, also where it seems to be what another test asks for (`-name -exec`), or within another's command.
+        for (at, word) in words.iter().enumerate() {
             match word.text.as_str() {
                 "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                    let mut inner: Vec<Word> = Vec::new();
-                    for word in words.by_ref() {
-                        let is_over = match word.text.as_str() {
-                            ";" => true,
-                            "+" => inner.last().is_some_and(|last| last.text == "{}"),
-                            _ => false,
-                        };
-                        if is_over {
-                            break;
-                        }
-                        inner.push(word.clone());
-                    }
-                    let starts_others = git_reads_more_than_names(&inner)
+                    let inner = executed(words.get(at.saturating_add(1)..).unwrap_or_default());
+                    let starts_others = git_reads_more_than_names(inner)
                         || inner.first().is_some_and(|first| {
                             first.text.contains("{}") || wrapper(base(&first.text)).is_some() || is_shell(base(&first.text))
                         });
                     self.has_unknown |= starts_others && inner.iter().any(|word| word.text.contains("{}"));
-                    self.command(&inner, Tail::Whole, depth);
+                    self.command(inner, Tail::Whole, depth);
                 }
                 "-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls" => self.writes = true,
                 _ => {}
             }
         }
     }
+}
+
+/// The command that `find` executes, of the words behind the option that says so.
+fn executed(words: &[Word]) -> &[Word] {
+    let is_end = |(at, word): (usize, &Word)| match word.text.as_str() {
+        ";" => true,
+        "+" => at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|before| before.text == "{}"),
+        _ => false,
+    };
+    let end = words.iter().enumerate().position(is_end).unwrap_or(words.len());
+    words.get(..end).unwrap_or_default()
 }
 
 /// Whether words come after those that are there.
@@ -329,6 +332,25 @@ fn replaced_by(option: &str, value: Option<&str>) -> Option<String> {
 const GIT_WITH_NAMES: &[&str] =
     &["add", "blame", "checkout", "diff", "log", "mv", "restore", "rm", "show", "stash", "status", "switch"];
 
+/// Commands of `git` with options that start others: there a word that is not known may be one.
+const GIT_WITH_STARTING_OPTIONS: &[&str] = &[
+    "archive",
+    "bisect",
+    "clone",
+    "fetch",
+    "fetch-pack",
+    "grep",
+    "init",
+    "init-db",
+    "ls-remote",
+    "pull",
+    "push",
+    "rebase",
+    "remote",
+    "send-pack",
+    "submodule",
+];
+
 /// Whether these words are a `git` for which more words may mean more than names.
 fn git_reads_more_than_names(words: &[Word]) -> bool {
     let mut words = words.iter();
@@ -343,16 +365,18 @@ fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let Some(option) = word.text.strip_prefix('-').filter(|_| word.is_literal) else {
-            let rest: Vec<&str> = words.map(|word| word.text.as_str()).collect();
-            let is_open = tail == Tail::Follows && !GIT_WITH_NAMES.contains(&word.text.as_str());
-            return !word.is_literal || is_open || git_command_starts_others(&word.text, &rest);
+            let is_open = tail == Tail::Follows && !GIT_WITH_NAMES.contains(&word.text.as_str())
+                || GIT_WITH_STARTING_OPTIONS.contains(&word.text.as_str()) && may_have_more_options(words.as_slice(), false);
+            return !word.is_literal || is_open || git_command_starts_others(&word.text, words.as_slice());
         };
+        let takes_value = matches!(option, "c" | "C" | "-git-dir" | "-work-tree" | "-namespace");
+        let value = if takes_value { words.next() } else { None };
+        if value.is_some_and(|value| value.splits) {
+            return true;
+        }
         let setting = match option {
-            "c" => words.next().map_or("", |word| word.text.as_str()),
-            "C" | "-git-dir" | "-work-tree" | "-namespace" => {
-                words.next();
-                continue;
-            }
+            "c" => value.map_or("", |word| word.text.as_str()),
+            _ if takes_value => continue,
             _ if option.starts_with("-config-env") || option.starts_with("-exec-path=") => return true,
             _ => continue,
         };
@@ -365,22 +389,26 @@ fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
 }
 
 /// The same of one of its commands with its arguments. Long options may be written as short as they are told apart.
-fn git_command_starts_others(command: &str, rest: &[&str]) -> bool {
-    let begins = |starts: &[&str]| rest.iter().any(|word| starts.iter().any(|start| word.starts_with(start)));
-    let has_letter =
-        |letters: &[char]| rest.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letters));
+fn git_command_starts_others(command: &str, rest: &[Word]) -> bool {
+    let begins = |starts: &[&str]| rest.iter().any(|word| starts.iter().any(|start| word.may_begin_with(start)));
+    let has_letter = |letters: &[char]| {
+        let is_cluster = |word: &&Word| word.text.starts_with('-') && !word.text.starts_with("--");
+        rest.iter().filter(is_cluster).any(|word| word.text.contains(letters) || word.varies_at.is_some())
+    };
+    let says = |subcommands: &[&str]| rest.iter().any(|word| subcommands.iter().any(|name| word.may_be(name)));
     if begins(&["ext::", "--exec", "--upload-pack", "--receive-pack"]) {
         return true;
     }
     match command {
-        "submodule" | "submodule--helper" => rest.contains(&"foreach"),
-        "bisect" => rest.contains(&"run"),
+        "submodule" | "submodule--helper" => says(&["foreach"]),
+        // The second and the third show what is looked at with the program that is named.
+        "bisect" => says(&["run", "view", "visualize"]),
         "rebase" => begins(&["--ex"]) || has_letter(&['x']),
         "clone" => begins(&["--u", "--c", "--te"]) || has_letter(&['u', 'c']),
         // What a template brings are hooks.
         "init" | "init-db" => begins(&["--t"]),
-        "fetch" | "pull" | "ls-remote" | "fetch-pack" | "archive" | "remote" => begins(&["--u", "--exe"]),
-        "push" | "send-pack" => begins(&["--rec", "--exe"]),
+        "fetch" | "pull" | "ls-remote" | "fetch-pack" | "archive" | "remote" => begins(&["--u", "--e"]),
+        "push" | "send-pack" => begins(&["--rec", "--e"]),
         "grep" => begins(&["--op"]) || has_letter(&['O']),
         "filter-branch" | "difftool" | "mergetool" | "config" | "daemon" | "instaweb" | "send-email" | "merge-index"
         | "hook" | "shell" | "remote-ext" | "web--browse" | "svn" | "p4" | "cvsimport" | "for-each-repo" => true,

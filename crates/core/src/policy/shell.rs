@@ -50,6 +50,20 @@ impl Word {
         }
     }
 
+    /// Whether it is this text, or may be with what is put in.
+    pub(super) fn may_be(&self, text: &str) -> bool {
+        match self.varies_at {
+            Some(at) => self.splits || text.starts_with(self.text.get(..at).unwrap_or_default()),
+            None => self.text == text,
+        }
+    }
+
+    /// Whether it begins with this, or may with what is put in behind its first sign.
+    pub(super) fn may_begin_with(&self, start: &str) -> bool {
+        let varies = self.varies_at.filter(|at| *at > 0 && *at < start.len());
+        self.text.starts_with(start) || varies.is_some_and(|at| self.text.get(..at).is_some_and(|text| start.starts_with(text)))
+    }
+
     /// Something is put in here.
     fn takes(&mut self, put_in: PutIn, is_quoted: bool) {
         if put_in == PutIn::Known {

@@ -79,8 +79,9 @@ static WRAPPERS: &[Wrapper] = &[
         flags: "0rtpxo",
         values: "InPsdEaLJRS",
         attached: "iel",
-        long_flags: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
-        long_values: &["replace", "max-args", "max-procs", "max-chars", "delimiter", "eof", "arg-file", "max-lines"],
+        // The value of the last three, if any, is in the same word.
+        long_flags: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty", "replace", "eof", "max-lines"],
+        long_values: &["max-args", "max-procs", "max-chars", "delimiter", "arg-file"],
         ..PLAIN
     },
     Wrapper { names: &["nohup"], ..PLAIN },
@@ -366,7 +367,8 @@ pub(super) fn is_treacherous(variable: &str, is_number: bool) -> bool {
         "SSH_",
         "LESS",
     ];
-    const ENDS: &[&str] = &["PAGER", "EDITOR", "_COMMAND", "_PRELOAD", "_ASKPASS", "_OPTIONS", "OPTS", "_WRAPPER"];
+    const ENDS: &[&str] =
+        &["PAGER", "EDITOR", "_COMMAND", "_PRELOAD", "_ASKPASS", "_OPTIONS", "OPT", "OPTS", "_RSH", "_WRAPPER"];
     NAMES.contains(&variable)
         || !is_number && EXPRESSIONS.contains(&variable)
         || STARTS.iter().any(|start| variable.starts_with(start))

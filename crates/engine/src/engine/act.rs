@@ -98,7 +98,7 @@ impl Engine {
         if let Some(problem) = message.overlay.problem().or_else(|| message.conversation.problem()) {
             return Err(EngineError::Invalid { what: problem });
         }
-        self.limits().admit(&message.content)?;
+        self.admits(&message.content)?;
         self.limits().admit_chosen(None, &message.overlay)?;
         self.limits().admit_chosen(None, &message.conversation)?;
         self.must_not_decide(&message.overlay).await?;

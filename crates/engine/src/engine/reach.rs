@@ -195,6 +195,11 @@ impl Engine {
 
     async fn load_own(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
         let live = self.inner.registry.load(id, &*self.inner.store).await?;
+        if live.owner == self.user {
+            return Ok(live);
+        }
+        // Another process may have deleted it, and somebody else's may have its name now.
+        let live = self.newest(live).await?;
         if live.owner == self.user { Ok(live) } else { Err(not_there(id)) }
     }
 

@@ -434,6 +434,29 @@ async fn a_name_that_somebody_else_has_now_shows_nothing_of_theirs_to_whom_it_be
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_that_another_process_freed_is_anybodys_here_too() {
+    for looks_first in [true, false] {
+        let disk = MemoryStore::default();
+        let provider = ScriptedProvider::by(|_| Answer::whole([text("Hi.")]));
+        let [here, elsewhere] = two(&disk, &provider);
+        let as_user = |engine: &Engine, name: &str| engine.acting_for(name.parse().unwrap());
+        let (anna, ben) = (as_user(&here, "anna"), as_user(&here, "ben"));
+        let sent = anna.send(&id(), begins("hers")).await.unwrap();
+        anna.wait(&id(), sent.turn_id).await.unwrap();
+        as_user(&elsewhere, "anna").delete(&id()).await.unwrap();
+        // Made there, and read here before she looks again; or made here.
+        let (by, says) = if looks_first { (as_user(&elsewhere, "ben"), "there") } else { (ben.clone(), "here") };
+        let sent = by.send(&id(), begins(says)).await.unwrap();
+
+        assert_eq!(ben.wait(&id(), sent.turn_id).await.unwrap(), completed(), "{says}");
+        let journal = ben.journal(&id()).await.unwrap();
+        assert_eq!(journal.entries(), by.journal(&id()).await.unwrap().entries(), "{says}");
+        let not_found = EngineError::NotFound { what: "conversation `c1`".to_owned() };
+        assert_eq!(anna.journal(&id()).await.unwrap_err(), not_found, "{says}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_turn_of_a_deleted_conversation_stores_nothing_in_the_next_of_its_name() {
     let disk = MemoryStore::default();
     let gate = Arc::new(Semaphore::new(0));

@@ -143,10 +143,8 @@ pub(super) async fn ready(State(state): State) -> Result<Response, ApiError> {
         Ok(Ok(())) => {}
         // A probe asks without a token: where the database is and why it fails is for the log alone.
         Ok(Err(error)) => {
-            let general = error.in_general().map_or_else(|| error.to_string(), str::to_owned);
-            return Err(
-                not_ready(format!("nothing can be stored: {general}")).logged_as(format!("nothing can be stored: {error}"))
-            );
+            let told = format!("nothing can be stored: {}", error.for_clients());
+            return Err(not_ready(told).logged_as(format!("nothing can be stored: {error}")));
         }
         Err(_) => return Err(not_ready(format!("nothing was stored within {} ms", STORING.as_millis()))),
     }

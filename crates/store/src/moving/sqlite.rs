@@ -10,7 +10,7 @@ use turnwright_engine::{Store, StoreError};
 
 use super::tables::{PIECES, Row, Table, VECTORS, Value};
 use super::{Rows, Use};
-use crate::sqlite::{Older, OlderLocks, failure_of, rows_connection};
+use crate::sqlite::{Untouched, UntouchedLocks, failure_of, rows_connection};
 use crate::vectors::{signs, unpacked};
 use crate::words::unaccented;
 use crate::{SqliteOptions, SqliteStore};
@@ -28,19 +28,19 @@ pub(super) struct SqliteRows {
 enum Source {
     /// The database itself. The store keeps its lock, so that others see that it is in use.
     Own(Box<SqliteStore>),
-    /// A copy of what an older version wrote, of which the folder of locks is the database's.
-    Older(OlderLocks),
+    /// What is not changed, nor opened as a server does; the folder of locks is the database's.
+    Untouched(UntouchedLocks),
 }
 
 impl SqliteRows {
     pub(super) fn open(options: &SqliteOptions, purpose: Use) -> Result<Self, StoreError> {
-        let older = match purpose {
+        let untouched = match purpose {
             // What is only read is not changed, nor brought up.
-            Use::Reads | Use::Moves => Older::of(options)?,
+            Use::Reads | Use::Moves => Untouched::of(options)?,
             Use::Fills => None,
         };
-        let (source, connection, file) = if let Some(Older { connection, file, locks }) = older {
-            (Source::Older(locks), connection, file)
+        let (source, connection, file) = if let Some(Untouched { connection, file, locks }) = untouched {
+            (Source::Untouched(locks), connection, file)
         } else {
             let store = Box::new(SqliteStore::open(options)?);
             let (connection, file) = rows_connection(options)?;
@@ -111,7 +111,7 @@ impl Rows for SqliteRows {
     async fn is_in_use(&self) -> Result<bool, StoreError> {
         match &self.source {
             Source::Own(store) => store.has_company(),
-            Source::Older(locks) => locks.is_in_use(),
+            Source::Untouched(locks) => locks.is_in_use(),
         }
     }
 
@@ -185,7 +185,7 @@ impl Rows for SqliteRows {
     async fn close(&self) {
         match &self.source {
             Source::Own(store) => store.close().await,
-            Source::Older(_) => {}
+            Source::Untouched(_) => {}
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn of(file: &Path, error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt) => {
             return StoreError::Damaged {
                 what: format!("the database `{file}`"),
-                reason: format!("{error}; restore it from a backup"),
+                reason: format!("{error}; restore it from a backup{}", log_first(&file, error)),
             };
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
@@ -30,6 +30,14 @@ pub(crate) fn of(file: &Path, error: &rusqlite::Error) -> StoreError {
         _ => format!("`{file}` cannot be used: {error}"),
     };
     StoreError::Unusable { reason }
+}
+
+/// What is to be done first where the schema cannot be read: that is how it looks where the log of another database was put into it.
+fn log_first(file: &impl std::fmt::Display, error: &rusqlite::Error) -> String {
+    if !error.to_string().contains("malformed database schema") {
+        return String::new();
+    }
+    format!(", and remove `{file}-wal` and `{file}-shm` first, where they are there: the log of another database may be in it")
 }
 
 /// The text for a file of something else.
@@ -48,7 +56,7 @@ pub(super) fn of_file(path: &Path, doing: &str, error: &io::Error) -> StoreError
 }
 
 /// Why a database, or its folder, cannot be written, of which SQLite says no more than that.
-fn denied(file: &Path) -> Option<String> {
+pub(super) fn denied(file: &Path) -> Option<String> {
     let refusal = |path: &Path| access(path, Access::READ_OK | Access::WRITE_OK).err().filter(|error| *error != Errno::NOENT);
     let (path, error) = [Some(file), file.parent()].into_iter().flatten().find_map(|path| Some((path, refusal(path)?)))?;
     let error = io::Error::from(error);

@@ -27,6 +27,13 @@ impl Places {
     /// The database is looked at but never opened by hand: closing a second handle of this process would drop the locks
     /// that SQLite holds on it.
     pub(super) fn prepare(options: &SqliteOptions) -> Result<Self, StoreError> {
+        let places = Self::prepare_to_read(options)?;
+        places.check_writable()?;
+        Ok(places)
+    }
+
+    /// The same where nothing will be written, so that it may be read-only.
+    pub(super) fn prepare_to_read(options: &SqliteOptions) -> Result<Self, StoreError> {
         if options.making == Making::Refused {
             let file = absolute(&options.location.file())?;
             origin::must_not_be_lost(&file)?;
@@ -46,10 +53,27 @@ impl Places {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        // SQLite follows a link, and what lies beside a database lies beside that to which it leads.
-        let file = if self.database.is_symlink() { resolved(&self.database) } else { self.database.clone() };
-        check_folder(file.parent().unwrap_or_else(|| Path::new("/")), &self.database)?;
+        check_folder(&self.folder(), &self.database)?;
         check_file(&self.database)
+    }
+
+    /// SQLite follows a link, and what lies beside a database lies beside that to which it leads.
+    fn folder(&self) -> PathBuf {
+        let file = if self.database.is_symlink() { resolved(&self.database) } else { self.database.clone() };
+        file.parent().unwrap_or_else(|| Path::new("/")).to_owned()
+    }
+
+    /// Refuses a file, or a folder, that must not be written or cannot be.
+    pub(super) fn check_writable(&self) -> Result<(), StoreError> {
+        let folder = self.folder();
+        for path in [&folder, &self.database] {
+            // Whoever took the right to write away meant it, also where the system would let us.
+            if std::fs::metadata(path).is_ok_and(|found| found.permissions().readonly()) {
+                return Err(StoreError::Unusable { reason: failure::read_only(&path.display()) });
+            }
+        }
+        let denied = failure::denied(&self.database).filter(|_| self.database.exists());
+        denied.map_or(Ok(()), |reason| Err(StoreError::Unusable { reason }))
     }
 }
 
@@ -61,7 +85,10 @@ impl SqliteOptions {
     pub fn look(&self) -> Result<(), StoreError> {
         match &self.location {
             Location::Directory(path) if !path.exists() => Ok(()),
-            Location::Directory(_) | Location::File(_) => Places::of(&self.location)?.check(),
+            Location::Directory(_) | Location::File(_) => {
+                let places = Places::of(&self.location)?;
+                places.check().and_then(|()| places.check_writable())
+            }
         }
     }
 }
@@ -129,7 +156,6 @@ pub(super) fn check_folder(folder: &Path, database: &Path) -> Result<(), StoreEr
     let unusable = |reason| Err(StoreError::Unusable { reason });
     match std::fs::metadata(folder) {
         Ok(found) if !found.is_dir() => unusable(format!("`{}` is not a folder", folder.display())),
-        Ok(found) if found.permissions().readonly() => unusable(failure::read_only(&folder.display())),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => unusable(format!(
             "the folder of the database `{}` does not exist; create `{}` or name another file",
@@ -163,8 +189,6 @@ fn check_file(database: &Path) -> Result<(), StoreError> {
             database.join(FILE_NAME).display()
         )),
         Ok(found) if !found.is_file() => unusable(format!("`{}` is not a file; name the database file", database.display())),
-        // Whoever took the right to write away meant it, also where the system would let us.
-        Ok(found) if found.permissions().readonly() => unusable(failure::read_only(&database.display())),
         // SQLite takes a file that is shorter than its smallest page for an empty one, and would write over it.
         Ok(found) if (1..SMALLEST_DATABASE).contains(&found.len()) => unusable(failure::not_a_database(&database.display())),
         Ok(_) => Ok(()),

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use turnwright_engine::StoreError;
 
 use super::drivers;
@@ -15,6 +15,10 @@ use super::open::{Places, resolved};
 
 /// The schema's version from which on a database has a mark.
 const MARKED_SINCE: i64 = 9;
+
+/// How the mark of a backup begins. Whoever opens one to write gives it a mark of its own first: so a backup that is restored twice is
+/// another database each time, and none that was open is taken for it.
+const OF_A_BACKUP: &str = "backup-";
 
 /// What the file itself says, without its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,15 +39,15 @@ impl Origin {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::Unmarked(0),
             Ok(_) | Err(_) => {}
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-        let read = Connection::open_with_flags(without_log(file), flags).and_then(|connection| {
+        let read = unchanging(file).and_then(|connection| {
             let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
             if version < MARKED_SINCE {
                 return Ok(Self::Unmarked(version));
             }
             // While a log is put back, or where that was broken off, some of its pages are there and others not.
             let mark = mark_of(&connection)?;
-            Ok(if drivers::is_name(&mark) { Self::Marked(mark) } else { Self::Unknown })
+            let own = mark.strip_prefix(OF_A_BACKUP).unwrap_or(&mark);
+            Ok(if drivers::is_name(own) { Self::Marked(mark) } else { Self::Unknown })
         });
         match read {
             Ok(origin) => origin,
@@ -51,6 +55,31 @@ impl Origin {
             Err(_) => Self::Unknown,
         }
     }
+
+    /// Whether it is a backup that nobody has opened to write.
+    pub(super) fn is_of_a_backup(&self) -> bool {
+        matches!(self, Self::Marked(mark) if mark.starts_with(OF_A_BACKUP))
+    }
+}
+
+/// A connection that reads a file as one that does not change, without its log.
+pub(super) fn unchanging(file: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(without_log(file), flags)
+}
+
+/// Makes the database that is open a backup, once everything is in it.
+pub(super) fn become_backup(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute("UPDATE origin SET mark = ?1 || mark WHERE mark NOT LIKE ?1 || '%'", (OF_A_BACKUP,)).map(drop)
+}
+
+/// Gives a backup that is opened to be written a mark of its own, in the file itself: no lock file may name one that only its log has.
+/// Another process may do the same at this moment.
+pub(super) fn leave_backup(connection: &Connection) -> rusqlite::Result<()> {
+    let renew = "UPDATE origin SET mark = lower(hex(randomblob(16))) WHERE mark LIKE ?1 || '%'";
+    connection.execute(renew, (OF_A_BACKUP,))?;
+    let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+    if is_busy { Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None)) } else { Ok(()) }
 }
 
 /// The mark of the database that is open, which may be in its log alone.
@@ -137,8 +166,8 @@ pub(super) fn must_not_be_lost(file: &Path) -> Result<(), StoreError> {
     Err(StoreError::Unusable { reason })
 }
 
-/// Refuses a file beside which lies the log of another, or of which nothing else is left.
-pub(super) fn check(places: &Places) -> Result<(), StoreError> {
+/// What the file says; refuses one beside which lies the log of another, or of which nothing else is left.
+pub(super) fn check(places: &Places) -> Result<Origin, StoreError> {
     let file = &places.database;
     // Before the file: who is new here says so once it is.
     let others = drivers::marks(&places.locks);
@@ -167,5 +196,6 @@ pub(super) fn check(places: &Places) -> Result<(), StoreError> {
             return Err(StoreError::Unusable { reason });
         }
     }
-    must_not_be_lost(&places.database)
+    must_not_be_lost(&places.database)?;
+    Ok(origin)
 }

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
 use turnwright_engine::StoreError;
 
 use super::drivers::Drivers;
-use super::failure;
-use super::open;
 use super::options::{SqliteOptions, with_suffix};
+use super::{failure, open, origin};
 
 /// What SQLite has beside a database while it is open.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -71,12 +71,14 @@ impl Part {
         SqliteOptions::at_file(&self.made_at)
     }
 
-    /// Gives it its own name, for good. Nobody may have it open any more.
+    /// Gives it its own name, for good, as a backup. Nobody may have it open any more.
     ///
     /// # Errors
     /// Where it is not on the disk whole, or somebody else made the file meanwhile.
     pub(crate) fn finish(self) -> Result<(), StoreError> {
         let fails = |error: std::io::Error| failure::of_file(&self.file, "written", &error);
+        let marked = Connection::open(&self.made_at).and_then(|part| origin::become_backup(&part));
+        marked.map_err(|error| failure::of(&self.made_at, &error))?;
         // Whoever has it open last puts the log back into it, and says nothing where that cannot be.
         if beside(&self.made_at, "-wal").exists() {
             let reason = format!("`{}` cannot be written: what its log holds could not be put into it", self.file.display());
