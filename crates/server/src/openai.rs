@@ -6,6 +6,7 @@
 pub(crate) mod activity;
 pub(crate) mod again;
 pub(crate) mod begin;
+mod buried;
 pub(crate) mod chat;
 pub(crate) mod chunk;
 pub(crate) mod clients;

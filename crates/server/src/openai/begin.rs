@@ -13,6 +13,7 @@ use turnwright_engine::{
 use turnwright_host::import;
 
 use super::again::{Again, Came, taken_up};
+use super::buried;
 use super::decided::{decides_in_one, decision};
 use super::deciding::decide;
 use super::given::{self, GivenBefore, given, given_otherwise, goes_on};
@@ -98,7 +99,8 @@ pub(crate) fn about_named(error: ApiError, headers: &HeaderMap) -> ApiError {
 }
 
 /// Stores what the request says and starts, or goes on with, its turn.
-pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
+pub(crate) async fn begin(state: &ServerState, mut ask: Ask) -> Result<Begun, ApiError> {
+    buried::dig_out(state, &mut ask).await?;
     let mut users = ask.history.users();
     let placed = |error: ApiError| {
         let place = error.param().and_then(|part| ask.history.place_of(part.parse().ok()?));
