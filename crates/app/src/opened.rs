@@ -1,6 +1,6 @@
 //! The configuration and the host of a command.
 
-use turnwright_core::ApproveMode;
+use turnwright_core::{ApproveMode, UserId};
 use turnwright_engine::Telemetry;
 use turnwright_host::config::Place;
 use turnwright_host::{Environment, Host, HostBuilder, Loaded, Needs, Overrides, config};
@@ -88,8 +88,12 @@ impl Opened {
             match find(&**host.accounts(), name).await {
                 Ok(user) => host = host.acting_for(user.id),
                 Err(failure) => {
-                    host.shutdown().await;
-                    return Err(failure);
+                    let Some(id) = removed(name) else {
+                        host.shutdown().await;
+                        return Err(failure);
+                    };
+                    output::say(&format!("note: there is no user `{id}` (any more); this is about what belongs to that id"));
+                    host = host.acting_for(id);
                 }
             }
         }
@@ -104,6 +108,13 @@ impl Opened {
         }
         Ok(host)
     }
+}
+
+/// The id of a user who may have been removed: what belonged to them is stored and is reached by it. Nobody is called so.
+fn removed(name: &str) -> Option<UserId> {
+    let number = name.strip_prefix("user_")?;
+    let is_id = number.len() == 16 && number.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    name.parse().ok().filter(|_| is_id)
 }
 
 /// Refuses what a tool has started: no model decides about its own calls, or lets in what would.

@@ -41,7 +41,13 @@ impl Budgets {
 
     fn of(&self, name: Option<&str>) -> BTreeMap<BudgetKind, Most> {
         let mut limits = self.limits.clone();
-        if let Some(own) = name.and_then(|name| self.users.get(name)) {
+        // A name is one user's in any case.
+        let of_name = |name: &str| {
+            self.users
+                .get(name)
+                .or_else(|| self.users.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, own)| own))
+        };
+        if let Some(own) = name.and_then(of_name) {
             limits.extend(own);
         }
         limits.retain(|_, most| !most.is_none());

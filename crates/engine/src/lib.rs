@@ -61,7 +61,7 @@ mod weight;
 mod withheld;
 mod writes;
 
-pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
+pub use asks::{Asks, Completed, Held, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use budget::Length;
 pub use budgets::Budgets;
 pub use clock::{Clock, SystemClock};

@@ -48,7 +48,7 @@ fn executable(
         description: tool.description.clone(),
         input_schema: tool.schema.clone().map(Value::Object),
         declared: Declared { read_only: tool.read_only, replayable: tool.replayable, serial: tool.serial, polled: tool.polled },
-        environment: sources::variables(environment, &tool.env, mark),
+        environment: sources::variables(environment, &tool.env, Some(mark)),
         folder: tool.cwd.clone().unwrap_or_else(|| environment.working_directory().to_owned()),
         timeout: tool.timeout_ms.map_or(TIMEOUT, Duration::from_millis),
         grace: GRACE,

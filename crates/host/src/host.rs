@@ -366,6 +366,11 @@ impl Host {
         &self.problems
     }
 
+    /// The mark of the commands that it starts.
+    pub(crate) fn command_mark(&self) -> Option<&str> {
+        self.command_mark.as_deref()
+    }
+
     /// Tells those whom the configuration names of turns that wait for people, from here on; `base` is where people find the
     /// page. Of all processes over the same data one does.
     ///

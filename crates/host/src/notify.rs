@@ -43,7 +43,7 @@ impl Notifier {
     /// What the configuration asks for; `None` where it names nobody.
     pub(crate) async fn new(host: &Host, environment: &Environment, base: &str) -> Result<Option<Self>, HostError> {
         let notify = &host.config().notify;
-        let channels = channel::channels(host.loaded(), environment).await?;
+        let channels = channel::channels(host.loaded(), environment, host.command_mark()).await?;
         if channels.is_empty() {
             return Ok(None);
         }

@@ -317,7 +317,7 @@ fn add_built_ins(
         let roots = if tools.command.roots.is_empty() { roots } else { tools.command.roots.clone() };
         let mark = sources.marked(ledger, &loaded.data_dir)?;
         sources.tell_missing(&roots);
-        let mut config = CommandConfig::new(roots, variables(environment, &tools.command.env, &mark));
+        let mut config = CommandConfig::new(roots, variables(environment, &tools.command.env, Some(&mark)));
         config.shell = tools.command.shell.clone().map_or(config.shell, PathBuf::from);
         (config.default_timeout, config.max_timeout) = (tools.command.usual(), tools.command.longest());
         let most = tools.command.max_output_bytes.and_then(|most| usize::try_from(most).ok());
@@ -340,19 +340,23 @@ fn add_built_ins(
         let mark = sources.marked(ledger, &loaded.data_dir)?;
         sources.built_in.push(Arc::new(executables::source(&programs, loaded, environment, &mark)));
     }
+    if !loaded.config.notify.command.is_empty() {
+        // Who tells people is none of the tools, and must be found like one where it is left.
+        sources.marked(ledger, &loaded.data_dir)?;
+    }
     Ok(())
 }
 
-/// The variables of a program: those that are inherited, those of the configuration, and the mark.
+/// The variables of a program: those that are inherited, those of the configuration, and the mark, where there is one.
 pub(crate) fn variables(
     environment: &Environment,
     own: &indexmap::IndexMap<String, config::Secret>,
-    mark: &str,
+    mark: Option<&str>,
 ) -> Vec<(OsString, OsString)> {
     let inherited = environment.variables().filter(|(name, _)| name.to_str().is_some_and(is_inherited));
     let mut variables: Vec<_> = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     variables.extend(own.iter().map(|(name, value)| (name.into(), value.expose().into())));
-    variables.push((MARK.into(), mark.into()));
+    variables.extend(mark.map(|mark| (MARK.into(), mark.into())));
     variables
 }
 

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use turnwright_core::ConversationId;
+use turnwright_core::{ConversationId, DriverId};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, Document, Documents, Engine, EngineError, REPEATABLE_REQUESTS, StoreError};
 
 use crate::error::ApiError;
@@ -42,6 +42,9 @@ struct UnderWay {
     /// Tells this one from all others that took the same key at the same time.
     id: String,
     since_ms: u64,
+    /// Whose process carries it out; not in what older versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
 }
 
 /// What may be remembered of an answer.
@@ -64,6 +67,16 @@ struct Request {
     key: String,
     fingerprint: String,
     keeps: Keeps,
+    cut_off: CutOff,
+}
+
+/// What becomes of a request whose process ended before it answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CutOff {
+    /// Nobody knows what came of it.
+    Unknown,
+    /// It is carried out again: what it does the journal takes once, and refuses the second time.
+    Again,
 }
 
 /// Carries `make` out, or gives the answer that the same request had; to its end, also where the client does not wait: it may
@@ -82,7 +95,7 @@ pub(crate) async fn once<T: Serialize + Send + 'static>(
     make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<Value, ApiError> {
     // What is made may be a whole call of a tool, too much for the stack of each that waits.
-    remembered(state, asked, (None, route), keeps, Box::pin(make)).await
+    remembered(state, asked, (None, route), (keeps, CutOff::Unknown), Box::pin(make)).await
 }
 
 /// The same for what is done in a conversation: what is remembered goes with that.
@@ -95,14 +108,28 @@ pub(crate) async fn once_in<T: Serialize + Send + 'static>(
     (conversation, route): (&ConversationId, &str),
     make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<Value, ApiError> {
-    remembered(state, asked, (Some(conversation), route), Keeps::Answer, Box::pin(make)).await
+    remembered(state, asked, (Some(conversation), route), (Keeps::Answer, CutOff::Unknown), Box::pin(make)).await
+}
+
+/// The same for what the journal of the conversation takes once, as a decision: where the process ended that was asked first, it is
+/// carried out for whoever asks again.
+///
+/// # Errors
+/// As [`once`].
+pub(crate) async fn once_in_journal<T: Serialize + Send + 'static>(
+    state: &ServerState,
+    asked: Option<(String, String)>,
+    (conversation, route): (&ConversationId, &str),
+    make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<Value, ApiError> {
+    remembered(state, asked, (Some(conversation), route), (Keeps::Answer, CutOff::Again), Box::pin(make)).await
 }
 
 async fn remembered<T: Serialize + Send + 'static>(
     state: &ServerState,
     asked: Option<(String, String)>,
     (conversation, route): (Option<&ConversationId>, &str),
-    keeps: Keeps,
+    (keeps, cut_off): (Keeps, CutOff),
     make: Pin<Box<impl Future<Output = Result<T, ApiError>> + Send + 'static>>,
 ) -> Result<Value, ApiError> {
     let engine = state.engine();
@@ -114,12 +141,12 @@ async fn remembered<T: Serialize + Send + 'static>(
         Some(conversation) => (CONVERSATION_DOCUMENTS, format!("{conversation}/once/{key}")),
         None => (REPEATABLE_REQUESTS, key),
     };
-    let request = Request { written, kind, key, fingerprint, keeps };
+    let request = Request { written, kind, key, fingerprint, keeps, cut_off };
     let now_ms = engine.clock().now_ms();
     let (there, conversation) = (engine.clone(), conversation.cloned());
     let carried_out = async move {
         let name = request.key.clone();
-        let answer = carried_out(&*documents, request, now_ms, make).await;
+        let answer = carried_out((&there, &*documents), request, now_ms, make).await;
         // Deleted meanwhile: another one of its name begins anew.
         if let Some(conversation) = conversation
             && let Err(EngineError::NotFound { .. }) = there.conversation(&conversation).await
@@ -132,19 +159,31 @@ async fn remembered<T: Serialize + Send + 'static>(
 }
 
 async fn carried_out(
-    documents: &dyn Documents,
+    (engine, documents): (&Engine, &dyn Documents),
     request: Request,
     now_ms: u64,
     make: impl Future<Output = Result<Value, ApiError>>,
 ) -> Result<Value, ApiError> {
     let Request { kind, key, fingerprint, keeps, .. } = &request;
-    let own = UnderWay { id: Engine::new_id()?.to_string(), since_ms: now_ms };
+    let own = UnderWay { id: Engine::new_id()?.to_string(), since_ms: now_ms, by: Some(engine.driver().0.clone()) };
     let (fingerprint, at_ms) = (fingerprint.clone(), Some(now_ms));
     let taken = Remembered { fingerprint, at_ms, under_way: Some(own), answer: None, made: String::new() };
     documents.add_document(kind, taken.document(key)).await?;
-    let first = documents.document(kind, key).await?.map(|found| Remembered::read(&found)).transpose()?;
+    let found = documents.document(kind, key).await?;
+    let first = found.as_ref().map(Remembered::read).transpose()?;
     match first {
-        Some(first) if first.under_way != taken.under_way => return first.told(&request),
+        Some(first) if first.under_way != taken.under_way => {
+            let left = found.filter(|_| first.fingerprint == request.fingerprint && request.cut_off == CutOff::Again);
+            let Some(left) = left.filter(|_| first.under_way.is_some()) else { return first.told(&request) };
+            if !first.is_left(engine).await? {
+                return first.told(&request);
+            }
+            match documents.change_document(kind, &left, Some(taken.document(key).body)).await {
+                // Another request was first to take it over.
+                Err(StoreError::Altered { .. }) => return Err(under_way(now_ms)),
+                taken_over => taken_over?,
+            }
+        }
         // It was there a moment ago: somebody gave the key back whose request failed. This one may come again.
         None => return Err(under_way(now_ms)),
         Some(_) => {}
@@ -203,6 +242,14 @@ impl Remembered {
             let reason = error.to_string();
             StoreError::Damaged { what: "the answer of an idempotency key".to_owned(), reason }
         })
+    }
+
+    /// Whether nobody carries it out any more.
+    async fn is_left(&self, engine: &Engine) -> Result<bool, EngineError> {
+        match self.under_way.as_ref().and_then(|under_way| under_way.by.clone()) {
+            Some(by) => Ok(!engine.lives(&DriverId(by)).await?),
+            None => Ok(false),
+        }
     }
 
     /// The answer to a request that comes again.

@@ -56,7 +56,7 @@ struct Server {
     gate: Arc<Semaphore>,
     accounts: Arc<dyn Accounts>,
     clock: Arc<ManualClock>,
-    _host: turnwright_host::Host,
+    host: turnwright_host::Host,
     folder: Arc<tempfile::TempDir>,
 }
 
@@ -116,7 +116,7 @@ async fn server_in(folder: Arc<tempfile::TempDir>, site: Site) -> Server {
             .with_accounts(accounts.clone(), site.clone())
     };
     let (router, local) = (router(with(options)), router(with(ServerOptions::default())));
-    Server { router, local, engine, source, gate, accounts, clock, _host: host, folder }
+    Server { router, local, engine, source, gate, accounts, clock, host, folder }
 }
 
 async fn server() -> Server {

@@ -278,6 +278,23 @@ fn a_command_that_hangs_is_killed_and_holds_nothing_up() {
 }
 
 #[test]
+fn a_command_that_a_killed_server_left_is_ended_by_the_next() {
+    let place = Place::new();
+    teller(&place, "stay", "echo $$ >> began; sleep 1000");
+    configure(&place, "[notify]\ncommand = [\"./stay\"]\ntimeout_ms = 600000\n");
+    let server = Server::start(&place);
+    park(&server, "c");
+    let began = || std::fs::read_to_string(place.path("began")).unwrap_or_default();
+    wait_for("the command", || began().contains('\n').then_some(()));
+    let left = began().trim().to_owned();
+    server.kill();
+    let next = Server::start(&place);
+    let is_gone = || !std::path::Path::new(&format!("/proc/{left}")).exists();
+    wait_for("its end", || is_gone().then_some(()));
+    next.stop();
+}
+
+#[test]
 fn what_is_wrong_with_a_channel_is_told_with_its_place() {
     let place = Place::with("[notify]\ncommand = [\"\"]\n[notify.webhook]\nurl = \"ftp://x\"\nsecret = \"short\"\n");
     let ran = place.run(&["config", "check"]);

@@ -73,6 +73,15 @@ fn the_commands_act_for_local_or_for_whom_they_name() {
     assert_eq!(names(&["conversations", "list", "--json", "--user", "ANNA"]), ["hers"]);
     let shown = place.run(&["conversations", "show", "hers"]);
     assert_eq!((shown.code, shown.stderr.lines().next()), (Some(2), Some("error: there is no conversation `hers`")));
+    // What belonged to somebody who was removed is reached by their id, and can be erased.
+    let users = place.json(&["users", "list", "--json"]);
+    let anna = users.as_array().unwrap().iter().find(|user| user["name"] == "anna").unwrap()["id"].as_str().unwrap().to_owned();
+    printed(&place, &["users", "remove", "anna"]);
+    assert_eq!(names(&["conversations", "list", "--json", "--user", &anna]), ["hers"]);
+    let deleted = place.run(&["conversations", "delete", "hers", "--user", &anna]);
+    assert_eq!(deleted.code, Some(0), "{deleted:?}");
+    assert!(deleted.stderr.starts_with(&format!("note: there is no user `{anna}` (any more)")), "{deleted:?}");
+    assert_eq!(names(&["conversations", "list", "--json", "--user", &anna]), Vec::<String>::new());
     let unknown = place.run(&["conversations", "list", "--user", "eve"]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.stderr.starts_with("error: there is no user `eve`\nhint: "), "{unknown:?}");

@@ -127,7 +127,8 @@ static PROGRAMS: &[Options] = &[
     Options { names: &["diff3", "gdiff3"], starts: ("", &["diff-program"]), values: "L", ..NONE },
     Options { names: &["split", "gsplit"], starts: ("", &["filter"]), values: "abClnt", ..NONE },
     Options { names: &["cpio", "gcpio"], starts: ("", &["rsh-command"]), values: "CDEFHIMOR", ..NONE },
-    Options { names: &["zip"], starts: ("", &["unzip-command"]), values: "bnPtXi", pieces: (&["-tt"], &[]), ..NONE },
+    // A test is made by a program that `-TT` names, also behind other letters.
+    Options { names: &["zip"], starts: ("T", &["test", "unzip-command"]), values: "bnPtXi", ..NONE },
     Options {
         names: &["ssh", "slogin"],
         writes: ("E", &[]),
@@ -252,7 +253,12 @@ fn git_writes(words: &[Word], follow: bool) -> bool {
         Some(name) => name.starts_with("ou") && is_one_of(name, &["output", "output-directory"], &[]),
         None => takes_letter && word.text.starts_with("-o"),
     });
-    says || GIT_WITH_SUCH_OPTIONS.contains(&command) && may_have_more_options(rest, follow)
+    let makes_file = match command {
+        "bundle" => rest.iter().any(|word| word.may_be("create")),
+        "fast-export" | "fast-import" => rest.iter().any(|word| word.may_begin_with("--export")),
+        _ => false,
+    };
+    says || makes_file || GIT_WITH_SUCH_OPTIONS.contains(&command) && may_have_more_options(rest, follow)
 }
 
 /// Whether something that is put in, or put after these words, could be an option.

@@ -200,9 +200,10 @@ impl Asked {
     pub(super) fn deliver(&mut self, turn: Option<&Turn>) {
         self.release();
         let is_closed = turn.is_none_or(|turn| turn.ended().is_some() || turn.is_cancelling());
-        let (open, done): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open)
-            .into_iter()
-            .partition(|open| !is_closed && turn.is_some_and(|turn| turn.settled(open.id).is_none()));
+        let (open, done): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open).into_iter().partition(|open| {
+            let is_over = |turn: &Turn| turn.call(open.id.call).is_none_or(|call| call.is_answered);
+            !is_closed && turn.is_some_and(|turn| turn.settled(open.id).is_none() && !is_over(turn))
+        });
         self.open = open;
         for open in &mut self.open {
             // It is allowed, and a model is asked: people are not waited for any more.
@@ -212,6 +213,11 @@ impl Asked {
         }
         for Open { id, reply, .. } in done {
             let settled = turn.and_then(|turn| turn.settled(id));
+            if settled.is_none() && !is_closed {
+                // Its call is over, and nothing is said in anybody's name.
+                drop(reply);
+                continue;
+            }
             let told = settled.map_or(Reply::of(AnswerAction::Cancel), |settled| Reply {
                 action: settled.answer.action,
                 content: settled.answer.content.clone(),

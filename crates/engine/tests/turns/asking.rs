@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 use turnwright_core::{
     AnswerAction, ApproveMode, Declared, Elicitation, ElicitationId, ToolErrorKind, TurnId, TurnStatus, Wants,
 };
@@ -88,6 +89,40 @@ async fn asked(engine: &Engine) -> ElicitationId {
 
 async fn open_turn(world: &World) -> TurnId {
     world.journal().await.turn().unwrap().id()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_call_that_is_over_waits_no_longer_although_another_runs() {
+    let (leave, over) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let tasks = TaskTracker::new();
+    let (may_leave, is_over, spawner) = (leave.clone(), over.clone(), tasks.clone());
+    // As where its server took it for the call that asked, or does not wait for what it asked.
+    let leaves = ScriptedTool::new("leave", move |_, context| {
+        let (may_leave, is_over) = (may_leave.clone(), is_over.clone());
+        spawner.spawn(async move {
+            assert_eq!(context.asks.ask(form()).await, None, "nothing is said in anybody's name");
+            is_over.add_permits(1);
+        });
+        async move {
+            may_leave.acquire().await.unwrap().forget();
+            Ok(ToolOutput::text("left"))
+        }
+    });
+    let waits = ScriptedTool::new("wait", move |_, _| {
+        let over = over.clone();
+        async move {
+            over.acquire().await.unwrap().forget();
+            Ok(ToolOutput::text("heard"))
+        }
+    });
+    let world = world(provider(&["wait", "leave"]), ScriptedSource::new("tools", [leaves, waits]), Setup::default()).await;
+    let sent = world.send("go").await;
+    asked(&world.engine).await;
+    leave.add_permits(1);
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    assert_eq!(results(&world.journal().await), ["call_4_1 Success left", "call_4_0 Success heard"]);
+    tasks.close();
+    tasks.wait().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use turnwright_mcp::is_inherited;
 use turnwright_tools::Program;
 
 use super::event::Event;
 use super::webhook::Webhook;
 use crate::config::Loaded;
+use crate::sources::variables;
 use crate::{Environment, HostError};
 
 /// A way to tell people, with how long it may take.
@@ -52,7 +52,13 @@ impl Channel {
 }
 
 /// The ways that the configuration names.
-pub(super) async fn channels(loaded: &Loaded, environment: &Environment) -> Result<Vec<Channel>, HostError> {
+///
+/// `mark` is by what the next start finds a command that was left.
+pub(super) async fn channels(
+    loaded: &Loaded,
+    environment: &Environment,
+    mark: Option<&str>,
+) -> Result<Vec<Channel>, HostError> {
     let notify = &loaded.config.notify;
     let limit = Duration::from_millis(notify.timeout_ms);
     let mut channels = Vec::new();
@@ -60,13 +66,10 @@ pub(super) async fn channels(loaded: &Loaded, environment: &Environment) -> Resu
         let folder = loaded.file.as_deref().and_then(|file| file.parent()).unwrap_or(environment.working_directory());
         // A path starts at the file's folder, a name is looked for.
         let path = if program.contains('/') { folder.join(program) } else { PathBuf::from(program) };
-        let inherited = environment.variables().filter(|(name, _)| name.to_str().is_some_and(is_inherited));
-        let mut variables: Vec<_> = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        variables.extend(notify.env.iter().map(|(name, value)| (name.into(), value.expose().into())));
         let program = Program {
             program: path.into_os_string(),
             arguments: arguments.iter().map(Into::into).collect(),
-            environment: variables,
+            environment: variables(environment, &notify.env, mark),
             folder: folder.to_owned(),
         };
         channels.push(Channel { way: Way::Command(program), limit });

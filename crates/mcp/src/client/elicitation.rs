@@ -1,10 +1,11 @@
 //! What a server asks of people, in both forms and both eras.
 
 use reqwest::Url;
-use rmcp::model::ErrorData;
+use rmcp::model::{ErrorData, RequestId};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{AnswerAction, Elicitation, Form, Wants};
+use turnwright_engine::Reply;
 
 use crate::transport::{Wire, call_of};
 
@@ -18,13 +19,33 @@ const MAX_BYTES: usize = 256 << 10;
 pub(super) async fn answer(wire: &Wire, params: Option<Value>, cancelled: &CancellationToken) -> Result<Value, ErrorData> {
     let call = call_of(params.as_ref());
     let asked = question(String::new(), params.unwrap_or_default()).map_err(|why| ErrorData::invalid_params(why, None))?;
-    let door = wire.door_of(call.as_ref()).map_err(|why| ErrorData::invalid_request(why, None))?;
-    let _held = door.standstill.hold();
-    let reply = tokio::select! {
-        reply = door.asks.ask(asked) => reply.ok_or_else(unasked)?,
-        () = cancelled.cancelled() => return Err(unasked()),
-    };
+    let reply = ask(wire, call.as_ref(), &asked, cancelled).await?;
     Ok(result(reply.action, reply.content.map(Value::Object)))
+}
+
+/// Asks whoever the call belongs to. Where the server does not say which it is, the newest may be over while the one that asked goes on:
+/// then it is asked for another that is open.
+pub(super) async fn ask(
+    wire: &Wire,
+    call: Option<&RequestId>,
+    asked: &Elicitation,
+    cancelled: &CancellationToken,
+) -> Result<Reply, ErrorData> {
+    let mut is_first = true;
+    loop {
+        let refused = |why| if is_first { ErrorData::invalid_request(why, None) } else { unasked() };
+        let (id, door) = wire.door_of(call).map_err(refused)?;
+        let _held = if call.is_some() { vec![door.standstill.hold()] } else { wire.hold_beside(&door) };
+        let reply = tokio::select! {
+            reply = door.asks.ask(asked.clone()) => reply,
+            () = cancelled.cancelled() => return Err(unasked()),
+        };
+        match reply {
+            Some(reply) => return Ok(reply),
+            None if call.is_some() || wire.is_open(&id) => return Err(unasked()),
+            None => is_first = false,
+        }
+    }
 }
 
 /// What a server is told whose question has no answer and gets none: people said nothing, not even that they will not.
@@ -84,7 +105,66 @@ pub(crate) fn question(key: String, params: Value) -> Result<Elicitation, String
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use rmcp::model::NumberOrString;
+    use turnwright_engine::{Asks, Standstill};
+
     use super::*;
+    use crate::transport::Door;
+
+    /// The people of one conversation, for one of its calls.
+    #[derive(Debug)]
+    struct People {
+        wire: Arc<Wire>,
+        call: i64,
+        /// Whether the call is over before anybody answers.
+        is_over: bool,
+    }
+
+    #[async_trait::async_trait]
+    impl Asks for People {
+        async fn ask(&self, _ask: Elicitation) -> Option<Reply> {
+            if !self.is_over {
+                return (self.call > 0).then(|| Reply::accept(json!({"call": self.call}).as_object().cloned()));
+            }
+            self.wire.answered(&NumberOrString::Number(self.call));
+            None
+        }
+
+        fn whose(&self) -> Option<&str> {
+            Some("c1")
+        }
+
+        fn by(&self) -> Option<&str> {
+            Some("local")
+        }
+    }
+
+    async fn told(calls: &[(i64, bool)], named: Option<i64>) -> Result<Value, String> {
+        let wire = Arc::new(Wire::default());
+        for (call, is_over) in calls {
+            let asks = Arc::new(People { wire: wire.clone(), call: *call, is_over: *is_over });
+            let door = Door { asks, standstill: Standstill::default() };
+            wire.sent(NumberOrString::Number(*call), None, None, Some(door));
+        }
+        let params = json!({"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}});
+        let asked = question(String::new(), params).unwrap();
+        let named = named.map(NumberOrString::Number);
+        let reply = ask(&wire, named.as_ref(), &asked, &CancellationToken::new()).await;
+        reply.map(|reply| Value::from(reply.content)).map_err(|error| error.message.into_owned())
+    }
+
+    #[tokio::test]
+    async fn where_the_newest_call_is_over_it_is_asked_for_another_that_is_open() {
+        let over = Err("nobody answers any more: the call that asked is over".to_owned());
+        assert_eq!(told(&[(1, false), (2, true), (3, true)], None).await, Ok(json!({"call": 1})));
+        assert_eq!(told(&[(1, true), (2, true)], None).await, over);
+        assert_eq!(told(&[], None).await, Err("no call is open to which the question could belong".to_owned()));
+        // Whose driver ended while it is open: no other is asked, nor where the server says which it is.
+        assert_eq!(told(&[(1, false), (-2, false)], None).await, over);
+        assert_eq!(told(&[(1, false), (2, true)], Some(2)).await, over);
+    }
 
     #[test]
     fn questions_of_both_modes_are_read_and_others_refused_in_words() {

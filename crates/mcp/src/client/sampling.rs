@@ -10,7 +10,7 @@ use turnwright_core::{
     Wants,
 };
 
-use super::elicitation::unasked;
+use super::elicitation::ask;
 use crate::output;
 use crate::transport::{Wire, call_of};
 
@@ -32,12 +32,7 @@ pub(super) async fn answer(
     let call = call_of(params.as_ref());
     let asked = question(String::new(), params.unwrap_or_default(), budget);
     let asked = asked.map_err(|why| ErrorData::invalid_params(why, None))?;
-    let door = wire.door_of(call.as_ref()).map_err(|why| ErrorData::invalid_request(why, None))?;
-    let _held = door.standstill.hold();
-    let reply = tokio::select! {
-        reply = door.asks.ask(asked.clone()) => reply.ok_or_else(unasked)?,
-        () = cancelled.cancelled() => return Err(unasked()),
-    };
+    let reply = ask(wire, call.as_ref(), &asked, cancelled).await?;
     let Wants::Sampling { request } = &asked.wants else { return Err(ErrorData::internal_error("no sampling", None)) };
     match (reply.action, reply.sampled) {
         (AnswerAction::Accept, Some(sampled)) => {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use turnwright_engine::{Asks, Completed, Progress, ProgressSink, Standstill};
+use turnwright_engine::{Asks, Completed, Held, Progress, ProgressSink, Standstill};
 
 use crate::era::Era;
 
@@ -105,27 +105,45 @@ impl Wire {
     ///
     /// # Errors
     /// Why nobody can be asked, for the server.
-    pub(crate) fn door(&self) -> Result<Door, &'static str> {
-        let newest = self.with(|calls| {
-            let mut doors = calls.iter().filter(|call| !call.is_cancelled).filter_map(|call| call.door.as_ref());
-            let newest = doors.next_back().ok_or("no call is open to which the question could belong")?;
-            if !doors.all(|door| door.asks.whose() == newest.asks.whose()) {
+    pub(crate) fn door(&self) -> Result<(RequestId, Door), &'static str> {
+        let (id, newest) = self.with(|calls| {
+            let open = calls.iter().filter(|call| !call.is_cancelled);
+            let mut doors = open.filter_map(|call| Some((&call.id, call.door.as_ref()?)));
+            let (id, newest) = doors.next_back().ok_or("no call is open to which the question could belong")?;
+            if !doors.all(|(_, door)| door.asks.whose() == newest.asks.whose()) {
                 return Err("calls of several conversations are open, and the question does not say to which it belongs");
             }
             let mut cancelled = calls.iter().filter(|call| call.is_cancelled).filter_map(|call| call.door.as_ref());
-            if cancelled.all(|door| door.asks.by() == newest.asks.by()) { Ok(newest.clone()) } else { Err(OF_ANOTHER) }
+            let is_for_them = cancelled.all(|door| door.asks.by() == newest.asks.by());
+            if is_for_them { Ok((id.clone(), newest.clone())) } else { Err(OF_ANOTHER) }
         })?;
         let is_same = |call: &GivenUp| call.by.as_deref() == newest.asks.by();
-        if self.with_given_up(|calls| calls.iter().all(is_same)) { Ok(newest) } else { Err(OF_ANOTHER) }
+        if self.with_given_up(|calls| calls.iter().all(is_same)) { Ok((id, newest)) } else { Err(OF_ANOTHER) }
+    }
+
+    /// Lets the limits of each call stand still to which a question may belong that goes by this door.
+    pub(crate) fn hold_beside(&self, door: &Door) -> Vec<Held> {
+        self.with(|calls| {
+            let open = calls.iter().filter(|call| !call.is_cancelled).filter_map(|call| call.door.as_ref());
+            open.filter(|other| other.asks.whose() == door.asks.whose()).map(|other| other.standstill.hold()).collect()
+        })
+    }
+
+    /// Whether a call is open, and its questions can be answered.
+    pub(crate) fn is_open(&self, id: &RequestId) -> bool {
+        self.with(|calls| calls.iter().any(|call| is_same(&call.id, id) && !call.is_cancelled))
     }
 
     /// The same where it may have been told whose call the question belongs to.
     ///
     /// # Errors
     /// As [`Wire::door`].
-    pub(crate) fn door_of(&self, call: Option<&RequestId>) -> Result<Door, &'static str> {
+    pub(crate) fn door_of(&self, call: Option<&RequestId>) -> Result<(RequestId, Door), &'static str> {
         let known = call.and_then(|call| {
-            self.with(|calls| calls.iter().find(|known| is_same(&known.id, call)).and_then(|known| known.door.clone()))
+            self.with(|calls| {
+                let known = calls.iter().find(|known| is_same(&known.id, call))?;
+                Some((known.id.clone(), known.door.clone()?))
+            })
         });
         if call.is_some_and(|call| self.with_given_up(|calls| calls.iter().any(|known| is_same(&known.id, call)))) {
             return Err("the call to which the question belongs is over");
@@ -156,7 +174,8 @@ impl Wire {
     }
 
     fn take(&self, id: &RequestId) -> Option<InFlight> {
-        self.with(|calls| Some(calls.swap_remove(calls.iter().position(|call| is_same(&call.id, id))?)))
+        // They stay in their order: a question goes to the newest.
+        self.with(|calls| Some(calls.remove(calls.iter().position(|call| is_same(&call.id, id))?)))
     }
 
     /// The server was told that the answer is not needed; it may still come.
@@ -360,7 +379,7 @@ mod tests {
     }
 
     fn asked(wire: &Wire) -> Result<String, &'static str> {
-        wire.door().map(|door| door.asks.whose().unwrap_or_default().to_owned())
+        wire.door().map(|(_, door)| door.asks.whose().unwrap_or_default().to_owned())
     }
 
     #[tokio::test(start_paused = true)]

@@ -22,9 +22,11 @@ pub(super) async fn dig_out(state: &ServerState, ask: &mut Ask) -> Result<(), Ap
     let named: Vec<(usize, (CallId, Option<ConversationId>))> = named.collect();
     let held = named.iter().find_map(|(_, (_, held))| held.clone());
     let Some(conversation) = held.or_else(|| ask.conversation.clone()).filter(|_| !named.is_empty()) else { return Ok(()) };
+    // Who says something after an answer has it.
+    let has_it = ask.history.fresh.iter().any(|item| matches!(item.said, Said::User(_)));
     let look = |journal: &Journal| {
         let is_of_it = |held: &Option<ConversationId>| held.as_ref().is_none_or(|held| *held == conversation);
-        let fresh = named.iter().filter(|(at, (call, held))| is_of_it(held) && is_new(journal, group, *at, *call));
+        let fresh = named.iter().filter(|(at, (call, held))| is_of_it(held) && is_new(journal, (group, *at), *call, has_it));
         fresh.map(|(at, _)| from.saturating_add(*at)).collect::<Vec<usize>>()
     };
     let fresh = where_there(state.engine().look(&conversation, look).await)?.unwrap_or_default();
@@ -42,7 +44,7 @@ fn answered(item: &Item) -> Option<(CallId, Option<ConversationId>)> {
 }
 
 /// Whether the answer to this call of the newest turn, which stands there in the group, is new.
-fn is_new(journal: &Journal, group: &[Item], at: usize, call: CallId) -> bool {
+fn is_new(journal: &Journal, (group, at): (&[Item], usize), call: CallId, has_answer: bool) -> bool {
     if journal.turn().is_none_or(|turn| call.message <= turn.id().0) {
         return false;
     }
@@ -55,7 +57,7 @@ fn is_new(journal: &Journal, group: &[Item], at: usize, call: CallId) -> bool {
         _ => return false,
     };
     let Some(answer) = answer else { return true };
-    !group.iter().skip(at.saturating_add(1)).any(|item| shows_after(journal, item, answer))
+    !has_answer && !group.iter().skip(at.saturating_add(1)).any(|item| shows_after(journal, item, answer))
 }
 
 /// Where the entry of this kind is that answers the call.
@@ -76,7 +78,9 @@ fn shows_after(journal: &Journal, item: &Item, answer: Seq) -> bool {
         Said::Answer { text, calls } => {
             let said_later = || {
                 let since = journal.entries().iter().rev().take_while(|stored| stored.seq > answer);
-                let is_it = |entry: &Entry| matches!(entry, Entry::Assistant(message) if message.text().trim() == text.trim());
+                // Chat Completions tells the texts of all steps as one.
+                let has = |said: &str| !said.trim().is_empty() && text.contains(said.trim());
+                let is_it = |entry: &Entry| matches!(entry, Entry::Assistant(message) if has(&message.text()));
                 since.into_iter().any(|stored| is_it(&stored.entry))
             };
             calls.iter().any(|call| is_later(ids::read_call(call).map(|(call, _)| call)))

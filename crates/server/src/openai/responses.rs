@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use serde_json::{Value, json};
 use turnwright_api::openai::{Extras, WireResponse};
 use turnwright_core::{AssistantMessage, CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition};
@@ -73,6 +74,25 @@ pub(crate) struct ResponseFold {
     remembered: Option<Remembered>,
     /// With which the command that decides reaches this data.
     command_flags: String,
+    asking: Asking,
+}
+
+/// How calls that wait for a person are told to a client that names no server of tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// As items, and in words for those that do not know them.
+    #[default]
+    Items,
+    /// In words alone: it ends where it meets such an item.
+    Words,
+}
+
+impl Asking {
+    /// By how a client calls itself: OpenAI's Agents SDK looks for the server of each item among those that its agent names.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let agent = headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        if agent.is_some_and(|agent| agent.starts_with("Agents/")) { Self::Words } else { Self::Items }
+    }
 }
 
 /// An item that grows.
@@ -113,7 +133,14 @@ impl ResponseFold {
             is_started: false,
             remembered: None,
             command_flags: String::new(),
+            asking: Asking::default(),
         }
+    }
+
+    /// The same for a client that is asked so.
+    pub(crate) fn asking(mut self, asking: Asking) -> Self {
+        self.asking = asking;
+        self
     }
 
     /// The same with these flags of the command that decides.

@@ -1,5 +1,7 @@
 //! Approvals over Responses for clients that name no server of tools: they are told in a message too, which is known again.
 
+use axum::body::Body;
+use http::Method;
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
@@ -39,6 +41,32 @@ async fn a_client_that_names_a_server_is_told_in_an_item_alone() {
     let answer = server.respond(&json!({"input": "Touch!", "tools": tools})).await.json();
     let kinds: Vec<&Value> = answer["output"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
     assert_eq!(kinds, ["message", "mcp_approval_request"]);
+}
+
+#[tokio::test]
+async fn the_agents_sdk_which_ends_at_an_item_of_a_server_that_it_does_not_know_is_told_in_words() {
+    let server = server([touches(), touches(), Answer::whole([text("Well.")])]);
+    let headers = [("content-type", "application/json"), ("user-agent", "Agents/Python 0.9.0")];
+    let kinds = |answer: &Value| -> Vec<String> {
+        let output = answer["output"].as_array().unwrap();
+        output.iter().map(|item| item["type"].as_str().unwrap().to_owned()).collect()
+    };
+    let ask = async |asked: Value| {
+        let answer = server.send(Method::POST, "/v1/responses", Body::from(asked.to_string()), &headers).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.json()
+    };
+    let mut asked = ask(json!({"input": [user("Touch!")]})).await;
+    assert_eq!(kinds(&asked), ["message", "message"]);
+    assert!(asked["output"][1]["content"][0]["text"].as_str().unwrap().contains("Waiting for a person"), "{asked}");
+    let named = ask(json!({"input": "Touch!", "tools": [{"type": "mcp", "server_label": "lab"}]})).await;
+    assert_eq!(kinds(&named), ["message", "mcp_approval_request"]);
+    // What was told comes back, and goes on in its conversation.
+    let mut input = vec![user("Touch!")];
+    input.append(asked["output"].as_array_mut().unwrap());
+    input.push(user("Rather not."));
+    let again = ask(json!({"input": input})).await;
+    assert_eq!(again["conversation"], asked["conversation"]);
 }
 
 #[tokio::test]

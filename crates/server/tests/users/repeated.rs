@@ -1,5 +1,7 @@
 //! Requests that come again with their key: what they make is made once, whoever dies or hangs up in between.
 
+use turnwright_engine::{CONVERSATION_DOCUMENTS, Document};
+
 use super::*;
 
 const KEY: (&str, &str) = ("idempotency-key", "k1");
@@ -155,6 +157,51 @@ async fn of_what_a_process_was_doing_when_it_ended_the_next_one_says_that_nobody
     let again = after.with(Method::POST, "/api/v1/users", &token, KEY, json!({"name": "anna"})).await;
     assert_eq!((again.status, again.json()), (StatusCode::CREATED, made.json()));
     assert_eq!(after.source.effects().len(), 0);
+}
+
+#[tokio::test]
+async fn a_decision_whose_process_ended_before_it_was_stored_is_made_by_whoever_asks_again() {
+    let server = server().await;
+    let token = admin(&server, "root").await;
+    let park = async |conversation: &str| {
+        let path = format!("/api/v1/conversations/{conversation}");
+        server.post(&format!("{path}/chat"), &token, json!({"content": "touch it"})).await;
+        let waits = server.get(&format!("{path}/calls"), &token).await.json();
+        format!("calls/{}/decision", waits["data"][0]["id"].as_str().unwrap())
+    };
+    let decide = async |conversation: &str, route: &str, decision: &str| {
+        let path = format!("/api/v1/conversations/{conversation}/{route}");
+        server.with(Method::POST, &path, &token, KEY, json!({"decision": decision})).await
+    };
+    let documents = server.host.documents();
+    let kept = async |conversation: &str| {
+        let all = documents.documents(CONVERSATION_DOCUMENTS).await.unwrap();
+        all.into_iter().find(|document| document.key.starts_with(&format!("{conversation}/once/"))).unwrap()
+    };
+    let route = park("a").await;
+    assert_eq!(decide("a", &route, "allow").await.status, StatusCode::OK);
+    let first = kept("a").await;
+    for (conversation, by, expected) in [
+        ("b", Some("0123456789abcdef0123456789abcdef"), (200, String::new())),
+        ("c", Some(server.engine.driver().0.as_str()), (409, "request_under_way".to_owned())),
+        ("d", None, (409, "request_under_way".to_owned())),
+    ] {
+        assert_eq!(park(conversation).await, route);
+        // The key was taken, and nothing came after that.
+        let mut left: Value = serde_json::from_str(&first.body).unwrap();
+        left["under_way"] = json!({"id": "conv_0", "since_ms": 5, "by": by});
+        left["answer"] = Value::Null;
+        let key = first.key.replacen("a/", &format!("{conversation}/"), 1);
+        documents.put_document(CONVERSATION_DOCUMENTS, Document { key, body: left.to_string() }).await.unwrap();
+        let other = decide(conversation, &route, "deny").await;
+        assert_eq!(other.code(), (422, "idempotency_key_reused".to_owned()), "{}", other.body);
+        let answer = decide(conversation, &route, "allow").await;
+        assert_eq!(answer.code(), expected, "{conversation}: {}", answer.body);
+        if expected.0 == 200 {
+            assert_eq!(decide(conversation, &route, "allow").await.json(), answer.json());
+        }
+    }
+    assert_eq!(server.source.effects().len(), 2);
 }
 
 #[tokio::test]

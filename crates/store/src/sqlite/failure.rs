@@ -4,14 +4,14 @@ use std::io;
 use std::path::Path;
 
 use rusqlite::ErrorCode;
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
 use turnwright_engine::StoreError;
 
 /// Says which file it is about and what would be right.
-pub(crate) fn of(file: &Path, error: &rusqlite::Error) -> StoreError {
-    let denied = || denied(file);
-    let file = file.display();
+pub(crate) fn of(path: &Path, error: &rusqlite::Error) -> StoreError {
+    let denied = || denied(path);
+    let file = path.display();
     let reason = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => not_a_database(&file),
         Some(ErrorCode::DatabaseCorrupt) => {
@@ -24,7 +24,9 @@ pub(crate) fn of(file: &Path, error: &rusqlite::Error) -> StoreError {
             format!("`{file}` is locked by another process for too long; end that process or try again")
         }
         Some(ErrorCode::ReadOnly) => denied().unwrap_or_else(|| read_only(&file)),
-        Some(ErrorCode::DiskFull) => format!("there is no space left to write `{file}`; free some"),
+        Some(ErrorCode::DiskFull) => full(&file),
+        // What lies beside it cannot be made longer then.
+        Some(ErrorCode::SystemIoFailure) if is_full(path) => full(&file),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => denied()
             .unwrap_or_else(|| format!("`{file}` cannot be opened ({error}); it and its folder must be readable and writable")),
         _ => format!("`{file}` cannot be used: {error}"),
@@ -38,6 +40,15 @@ fn log_first(file: &impl std::fmt::Display, error: &rusqlite::Error) -> String {
         return String::new();
     }
     format!(", and remove `{file}-wal` and `{file}-shm` first, where they are there: the log of another database may be in it")
+}
+
+fn full(file: &impl std::fmt::Display) -> String {
+    format!("there is no space left to write `{file}`; free some")
+}
+
+/// Whether the file system of a database has no room for a page of it.
+fn is_full(file: &Path) -> bool {
+    statvfs(file.parent().unwrap_or(file)).is_ok_and(|found| found.f_bavail == 0)
 }
 
 /// The text for a file of something else.

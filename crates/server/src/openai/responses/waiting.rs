@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_core::QuestionReason;
 
-use super::ResponseFold;
+use super::{Asking, ResponseFold};
 use crate::openai::clients::{self, Takes};
 use crate::openai::ids;
 use crate::openai::recalled::WAITS_FOR_ANSWER;
@@ -18,7 +18,9 @@ impl ResponseFold {
             self.hand_over(call, out);
         }
         let asked: Vec<Call> = self.track.asked_about().cloned().collect();
-        for call in &asked {
+        let knows_approvals = asked.is_empty() || self.names_servers();
+        let has_items = knows_approvals || self.asking == Asking::Items;
+        for call in asked.iter().filter(|_| has_items) {
             if let Some(known) = call.waits.and_then(QuestionReason::to_know) {
                 self.note(&format!("{}: {known}", call.name), out);
             }
@@ -28,7 +30,6 @@ impl ResponseFold {
             let index = self.add(item.clone(), out);
             self.done(index, item, out);
         }
-        let knows_approvals = asked.is_empty() || self.names_servers();
         let text = if knows_approvals {
             self.questions()
         } else {
