@@ -390,7 +390,7 @@ impl Engine {
         let record = record(&conversation)?;
         let live = Arc::new(live_of(&record)?);
         self.inner.store.create(record).await?;
-        self.inner.registry.keep(live);
+        self.inner.registry.keep_made(live);
         Ok(conversation)
     }
 

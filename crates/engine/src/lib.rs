@@ -16,7 +16,6 @@ pub mod clock;
 pub mod context;
 pub mod documents;
 mod driver;
-mod encoded;
 mod engine;
 mod error;
 pub mod event;

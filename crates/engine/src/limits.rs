@@ -9,7 +9,7 @@ use turnwright_core::{ContentBlock, UserId};
 
 use crate::engine::Engine;
 use crate::inner::Inner;
-use crate::{Choice, EngineError, Full, KeptBy, SettingsOverlay, SideRecord, Slot, StoreError, encoded, weight};
+use crate::{Choice, EngineError, Full, KeptBy, SettingsOverlay, SideRecord, Slot, StoreError, weight};
 
 /// What an engine takes; nothing is limited by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,17 +209,16 @@ impl Engine {
     /// Whether a message of this content is taken, whatever runs: to be asked before what it names is read.
     ///
     /// # Errors
-    /// [`EngineError::OverLimit`]; [`EngineError::Invalid`] where a file within it is no base64.
+    /// [`EngineError::OverLimit`].
     pub fn admits(&self, content: &[ContentBlock]) -> Result<(), EngineError> {
-        self.limits().admit(content)?;
-        encoded::check(content)
+        Ok(self.limits().admit(content)?)
     }
 
     /// Whether a message of this content could begin a turn now: to be asked before something is made for it. What
     /// begins the turn asks again.
     ///
     /// # Errors
-    /// [`EngineError::OverLimit`]; [`EngineError::Invalid`] where a file within it is no base64.
+    /// [`EngineError::OverLimit`].
     pub fn has_room_for(&self, content: &[ContentBlock]) -> Result<(), EngineError> {
         self.admits(content)?;
         self.must_have_room(self.user())

@@ -163,10 +163,14 @@ impl Live {
         Incarnation::new(self.created_at_ms, self.owner.clone())
     }
 
-    /// Whether this one was made after another of its name, which must be gone.
-    pub(crate) fn takes_the_place_of(&self, other: &Self) -> bool {
-        let is_same = self.created_at_ms == other.created_at_ms && self.owner == other.owner;
-        !is_same && self.created_at_ms >= other.created_at_ms
+    /// Whether it is that conversation of its name, and no earlier or later one.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        self.created_at_ms == other.created_at_ms && self.owner == other.owner
+    }
+
+    /// Whether it was made after another of its name, by the clocks of those who made them.
+    pub(crate) fn was_made_after(&self, other: &Self) -> bool {
+        self.created_at_ms >= other.created_at_ms
     }
 
     /// The state, for as long as nothing is awaited.

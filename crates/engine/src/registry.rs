@@ -54,11 +54,21 @@ impl Registry {
     /// Takes a conversation in; the one that is there already where there is one. An older one of its name was deleted by another
     /// process, and is buried.
     pub(crate) fn keep(&self, live: Arc<Live>) -> Arc<Live> {
+        self.keep_where(live, Live::was_made_after)
+    }
+
+    /// Takes in one that was made a moment ago: whatever else is known by its name is gone, by whatever clock that was made.
+    pub(crate) fn keep_made(&self, live: Arc<Live>) -> Arc<Live> {
+        self.keep_where(live, |_, _| true)
+    }
+
+    /// `replaces` is asked where another conversation is known by the name.
+    fn keep_where(&self, live: Arc<Live>, replaces: impl Fn(&Live, &Live) -> bool) -> Arc<Live> {
         live.lock().last_used = self.uses.fetch_add(1, Ordering::Relaxed);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let mut deleted = None;
         let kept = match all.entry(live.id.clone()) {
-            Entry::Occupied(known) if !live.takes_the_place_of(known.get()) => known.get().clone(),
+            Entry::Occupied(known) if live.is_same_as(known.get()) || !replaces(&live, known.get()) => known.get().clone(),
             Entry::Occupied(mut known) => {
                 deleted = Some(known.insert(live.clone()));
                 live
@@ -181,5 +191,23 @@ mod tests {
         assert!(registry.workload().conversations <= 8, "{:?}", registry.workload());
         registry.make_room();
         assert_eq!(registry.workload().conversations, 7);
+    }
+
+    #[test]
+    fn one_that_was_made_a_moment_ago_takes_the_place_of_what_a_wrong_clock_says_is_newer() {
+        let registry = Registry::default();
+        let made = |owner: &str, at_ms| {
+            let owner = (owner.parse().unwrap(), at_ms);
+            Arc::new(Live::new("c1".parse().unwrap(), owner, SettingsOverlay::default(), Chosen::default()))
+        };
+        let first = registry.keep(made("anna", 1_000));
+        // Read at the same time, or a moment before it was deleted.
+        assert!(Arc::ptr_eq(&registry.keep(made("anna", 1_000)), &first));
+        assert!(Arc::ptr_eq(&registry.keep(made("ben", 999)), &first));
+        assert!(!first.lock().is_gone);
+        let second = registry.keep_made(made("ben", 999));
+        assert_eq!((second.owner.as_str(), first.lock().is_gone), ("ben", true));
+        let third = registry.keep(made("anna", 2_000));
+        assert_eq!((third.owner.as_str(), second.lock().is_gone), ("anna", true));
     }
 }

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use turnwright_core::{ConversationId, DriverId};
+use turnwright_core::{CallId, ConversationId, DriverId, Entry, Journal};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, Document, Documents, Engine, EngineError, REPEATABLE_REQUESTS, StoreError};
 
 use crate::error::ApiError;
@@ -71,12 +71,14 @@ struct Request {
 }
 
 /// What becomes of a request whose process ended before it answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CutOff {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CutOff {
     /// Nobody knows what came of it.
     Unknown,
-    /// It is carried out again: what it does the journal takes once, and refuses the second time.
+    /// It is carried out for whoever asks again: it names what the journal takes once, and refuses the second time.
     Again,
+    /// The same as long as nothing was decided about the call: later it would be about another question.
+    WhileUndecided(ConversationId, CallId),
 }
 
 /// Carries `make` out, or gives the answer that the same request had; to its end, also where the client does not wait: it may
@@ -111,8 +113,7 @@ pub(crate) async fn once_in<T: Serialize + Send + 'static>(
     remembered(state, asked, (Some(conversation), route), (Keeps::Answer, CutOff::Unknown), Box::pin(make)).await
 }
 
-/// The same for what the journal of the conversation takes once, as a decision: where the process ended that was asked first, it is
-/// carried out for whoever asks again.
+/// The same for what the journal of the conversation takes once, as a decision.
 ///
 /// # Errors
 /// As [`once`].
@@ -120,9 +121,10 @@ pub(crate) async fn once_in_journal<T: Serialize + Send + 'static>(
     state: &ServerState,
     asked: Option<(String, String)>,
     (conversation, route): (&ConversationId, &str),
+    cut_off: CutOff,
     make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<Value, ApiError> {
-    remembered(state, asked, (Some(conversation), route), (Keeps::Answer, CutOff::Again), Box::pin(make)).await
+    remembered(state, asked, (Some(conversation), route), (Keeps::Answer, cut_off), Box::pin(make)).await
 }
 
 async fn remembered<T: Serialize + Send + 'static>(
@@ -173,9 +175,9 @@ async fn carried_out(
     let first = found.as_ref().map(Remembered::read).transpose()?;
     match first {
         Some(first) if first.under_way != taken.under_way => {
-            let left = found.filter(|_| first.fingerprint == request.fingerprint && request.cut_off == CutOff::Again);
-            let Some(left) = left.filter(|_| first.under_way.is_some()) else { return first.told(&request) };
-            if !first.is_left(engine).await? {
+            let left = found.filter(|_| first.fingerprint == request.fingerprint && first.under_way.is_some());
+            let Some(left) = left else { return first.told(&request) };
+            if !first.is_left(engine).await? || !request.cut_off.may_be_done(engine).await? {
                 return first.told(&request);
             }
             match documents.change_document(kind, &left, Some(taken.document(key).body)).await {
@@ -220,6 +222,21 @@ fn may_come_again(error: &ApiError, keeps: Keeps) -> bool {
     match keeps {
         Keeps::Answer => true,
         Keeps::Secret(_) => error.code() != "store_unusable",
+    }
+}
+
+impl CutOff {
+    /// Whether it can be carried out now.
+    async fn may_be_done(&self, engine: &Engine) -> Result<bool, EngineError> {
+        match self {
+            Self::Unknown => Ok(false),
+            Self::Again => Ok(true),
+            Self::WhileUndecided(conversation, call) => {
+                let is_about_it = |entry: &Entry| matches!(entry, Entry::Decision(decision) if decision.call == *call);
+                let is_decided = |journal: &Journal| journal.entries().iter().rev().any(|stored| is_about_it(&stored.entry));
+                Ok(!engine.look(conversation, is_decided).await?)
+            }
+        }
     }
 }
 

@@ -204,7 +204,7 @@ impl Engine {
         let _under_way = inner.acting.begin(id);
         let stored = inner.store.append(append(inner, &live, at, act.entries, act.side)).await;
         let stored = stored.map_err(|error| inner.refusal(error))?;
-        acted(inner, &inner.registry.keep(live), stored, beside).await;
+        acted(inner, &inner.registry.keep_made(live), stored, beside).await;
         Ok(act.answer.0)
     }
 

@@ -44,7 +44,7 @@ impl Engine {
         let (inner, id) = (self.inner.clone(), id.clone());
         let store = async move {
             inner.store.copy(record, &id, through).await?;
-            inner.registry.keep(Arc::new(live));
+            inner.registry.keep_made(Arc::new(live));
             Ok(conversation)
         };
         self.inner.whole(store).await

@@ -191,7 +191,7 @@ impl Engine {
         let store = async move {
             // Whoever brings a conversation goes on with it: what was stored need not be read again for that.
             live.apply(inner.store.append(append).await?, From::Others);
-            inner.registry.keep(Arc::new(live));
+            inner.registry.keep_made(Arc::new(live));
             Ok(conversation)
         };
         self.inner.whole(store).await

@@ -63,7 +63,9 @@ impl Bounds {
         if self == Self::Lifted || !is_for_people {
             return Ok(());
         }
-        let what = "the message would decline what waits for a person; with `on_waiting: hold` it waits too".to_owned();
+        let what = "the message would decline what waits for a person, for which the right to decide (`approve`) is \
+                    missing; with `on_waiting: hold`, where the route has that, it waits beside it";
+        let what = what.to_owned();
         Err(EngineError::NotAllowed { what })
     }
 

@@ -159,7 +159,9 @@ async fn what_a_person_began_is_not_used_by_whoever_is_none() {
     // Nor is what waits gone by a stop of its turn, or declined by whoever may not decide.
     assert_eq!(tool.cancel(&world.id, None).await.unwrap_err(), refused());
     let bounded = world.engine.without_decisions();
-    let what = "the message would decline what waits for a person; with `on_waiting: hold` it waits too".to_owned();
+    let what = "the message would decline what waits for a person, for which the right to decide (`approve`) is \
+                missing; with `on_waiting: hold`, where the route has that, it waits beside it";
+    let what = what.to_owned();
     assert_eq!(bounded.send(&world.id, declines.clone()).await.unwrap_err(), EngineError::NotAllowed { what });
     assert_eq!(world.engine.waiting(&world.id).await.unwrap(), waiting);
     let turn = world.engine.send(&world.id, declines).await.unwrap().turn_id;

@@ -5,7 +5,7 @@ use rmcp::model::{ErrorData, RequestId};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{AnswerAction, Elicitation, Form, Wants};
-use turnwright_engine::Reply;
+use turnwright_engine::{Held, Reply};
 
 use crate::transport::{Wire, call_of};
 
@@ -24,28 +24,30 @@ pub(super) async fn answer(wire: &Wire, params: Option<Value>, cancelled: &Cance
 }
 
 /// Asks whoever the call belongs to. Where the server does not say which it is, the newest may be over while the one that asked goes on:
-/// then it is asked for another that is open.
+/// then it is asked for another that was open when the question came, and still is. Nobody else is: what came since did not ask this.
 pub(super) async fn ask(
     wire: &Wire,
     call: Option<&RequestId>,
     asked: &Elicitation,
     cancelled: &CancellationToken,
 ) -> Result<Reply, ErrorData> {
-    let mut is_first = true;
-    loop {
-        let refused = |why| if is_first { ErrorData::invalid_request(why, None) } else { unasked() };
-        let (id, door) = wire.door_of(call).map_err(refused)?;
-        let _held = if call.is_some() { vec![door.standstill.hold()] } else { wire.hold_beside(&door) };
+    let mut doors = wire.doors_of(call).map_err(|why| ErrorData::invalid_request(why, None))?;
+    let _held: Vec<Held> = doors.iter().map(|(_, door)| door.standstill.hold()).collect();
+    while let Some((id, door)) = doors.pop() {
         let reply = tokio::select! {
             reply = door.asks.ask(asked.clone()) => reply,
             () = cancelled.cancelled() => return Err(unasked()),
         };
-        match reply {
-            Some(reply) => return Ok(reply),
-            None if call.is_some() || wire.is_open(&id) => return Err(unasked()),
-            None => is_first = false,
+        if let Some(reply) = reply {
+            return Ok(reply);
         }
+        // Nobody drives it any more, nor those beside it.
+        if wire.is_open(&id) {
+            break;
+        }
+        doors.retain(|(id, _)| wire.is_open(id));
     }
+    Err(unasked())
 }
 
 /// What a server is told whose question has no answer and gets none: people said nothing, not even that they will not.
@@ -118,8 +120,27 @@ mod tests {
     struct People {
         wire: Arc<Wire>,
         call: i64,
-        /// Whether the call is over before anybody answers.
+        /// Whether the call is over before anybody answers, while one of another conversation begins.
         is_over: bool,
+    }
+
+    /// Whose call began meanwhile.
+    #[derive(Debug)]
+    struct Others;
+
+    #[async_trait::async_trait]
+    impl Asks for Others {
+        async fn ask(&self, _ask: Elicitation) -> Option<Reply> {
+            Some(Reply::accept(json!({"call": "another's"}).as_object().cloned()))
+        }
+
+        fn whose(&self) -> Option<&str> {
+            Some("c2")
+        }
+
+        fn by(&self) -> Option<&str> {
+            Some("ben")
+        }
     }
 
     #[async_trait::async_trait]
@@ -129,6 +150,8 @@ mod tests {
                 return (self.call > 0).then(|| Reply::accept(json!({"call": self.call}).as_object().cloned()));
             }
             self.wire.answered(&NumberOrString::Number(self.call));
+            let door = Door { asks: Arc::new(Others), standstill: Standstill::default() };
+            self.wire.sent(NumberOrString::Number(self.call + 100), None, None, Some(door));
             None
         }
 
@@ -156,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_the_newest_call_is_over_it_is_asked_for_another_that_is_open() {
+    async fn where_the_newest_call_is_over_it_is_asked_for_another_that_was_open_and_for_none_that_came_since() {
         let over = Err("nobody answers any more: the call that asked is over".to_owned());
         assert_eq!(told(&[(1, false), (2, true), (3, true)], None).await, Ok(json!({"call": 1})));
         assert_eq!(told(&[(1, true), (2, true)], None).await, over);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use turnwright_engine::{Asks, Completed, Held, Progress, ProgressSink, Standstill};
+use turnwright_engine::{Asks, Completed, Progress, ProgressSink, Standstill};
 
 use crate::era::Era;
 
@@ -100,33 +100,25 @@ impl Wire {
         self.with(|calls| calls.push(call));
     }
 
-    /// Where a question of the server goes. It does not say which call it belongs to: where calls of several conversations
-    /// run, or one of another user was given up a moment ago, nobody is asked rather than the wrong one.
+    /// The calls to which a question of the server may belong, the newest last: it does not say to which. Where calls of several
+    /// conversations run, or one of another user was given up a moment ago, nobody is asked rather than the wrong one.
     ///
     /// # Errors
     /// Why nobody can be asked, for the server.
-    pub(crate) fn door(&self) -> Result<(RequestId, Door), &'static str> {
-        let (id, newest) = self.with(|calls| {
+    pub(crate) fn doors(&self) -> Result<Vec<(RequestId, Door)>, &'static str> {
+        let doors = self.with(|calls| {
             let open = calls.iter().filter(|call| !call.is_cancelled);
-            let mut doors = open.filter_map(|call| Some((&call.id, call.door.as_ref()?)));
-            let (id, newest) = doors.next_back().ok_or("no call is open to which the question could belong")?;
-            if !doors.all(|(_, door)| door.asks.whose() == newest.asks.whose()) {
+            let doors: Vec<_> = open.filter_map(|call| Some((call.id.clone(), call.door.clone()?))).collect();
+            let (_, newest) = doors.last().ok_or("no call is open to which the question could belong")?;
+            if !doors.iter().all(|(_, door)| door.asks.whose() == newest.asks.whose()) {
                 return Err("calls of several conversations are open, and the question does not say to which it belongs");
             }
             let mut cancelled = calls.iter().filter(|call| call.is_cancelled).filter_map(|call| call.door.as_ref());
             let is_for_them = cancelled.all(|door| door.asks.by() == newest.asks.by());
-            if is_for_them { Ok((id.clone(), newest.clone())) } else { Err(OF_ANOTHER) }
+            if is_for_them { Ok(doors) } else { Err(OF_ANOTHER) }
         })?;
-        let is_same = |call: &GivenUp| call.by.as_deref() == newest.asks.by();
-        if self.with_given_up(|calls| calls.iter().all(is_same)) { Ok((id, newest)) } else { Err(OF_ANOTHER) }
-    }
-
-    /// Lets the limits of each call stand still to which a question may belong that goes by this door.
-    pub(crate) fn hold_beside(&self, door: &Door) -> Vec<Held> {
-        self.with(|calls| {
-            let open = calls.iter().filter(|call| !call.is_cancelled).filter_map(|call| call.door.as_ref());
-            open.filter(|other| other.asks.whose() == door.asks.whose()).map(|other| other.standstill.hold()).collect()
-        })
+        let by = doors.last().and_then(|(_, newest)| newest.asks.by());
+        if self.with_given_up(|calls| calls.iter().all(|call| call.by.as_deref() == by)) { Ok(doors) } else { Err(OF_ANOTHER) }
     }
 
     /// Whether a call is open, and its questions can be answered.
@@ -134,11 +126,11 @@ impl Wire {
         self.with(|calls| calls.iter().any(|call| is_same(&call.id, id) && !call.is_cancelled))
     }
 
-    /// The same where it may have been told whose call the question belongs to.
+    /// The same where it may have been told whose call the question belongs to: that alone then.
     ///
     /// # Errors
-    /// As [`Wire::door`].
-    pub(crate) fn door_of(&self, call: Option<&RequestId>) -> Result<(RequestId, Door), &'static str> {
+    /// As [`Wire::doors`].
+    pub(crate) fn doors_of(&self, call: Option<&RequestId>) -> Result<Vec<(RequestId, Door)>, &'static str> {
         let known = call.and_then(|call| {
             self.with(|calls| {
                 let known = calls.iter().find(|known| is_same(&known.id, call))?;
@@ -148,7 +140,7 @@ impl Wire {
         if call.is_some_and(|call| self.with_given_up(|calls| calls.iter().any(|known| is_same(&known.id, call)))) {
             return Err("the call to which the question belongs is over");
         }
-        known.map_or_else(|| self.door(), Ok)
+        known.map_or_else(|| self.doors(), |known| Ok(vec![known]))
     }
 
     /// Its answer is there.
@@ -379,7 +371,7 @@ mod tests {
     }
 
     fn asked(wire: &Wire) -> Result<String, &'static str> {
-        wire.door().map(|(_, door)| door.asks.whose().unwrap_or_default().to_owned())
+        wire.doors().map(|doors| doors.last().unwrap().1.asks.whose().unwrap_or_default().to_owned())
     }
 
     #[tokio::test(start_paused = true)]
@@ -392,9 +384,9 @@ mod tests {
         assert_eq!(asked(&wire), Err(OF_ANOTHER), "its answer may still come");
         wire.forget(&id(1));
         assert_eq!(asked(&wire), Err(OF_ANOTHER));
-        let of_the_stopped = wire.door_of(Some(&id(1))).map(drop).unwrap_err();
+        let of_the_stopped = wire.doors_of(Some(&id(1))).map(drop).unwrap_err();
         assert_eq!(of_the_stopped, "the call to which the question belongs is over");
-        assert!(wire.door_of(Some(&id(2))).is_ok(), "whose it is was said");
+        assert!(wire.doors_of(Some(&id(2))).is_ok(), "whose it is was said");
         tokio::time::advance(GIVEN_UP_FOR).await;
         assert_eq!(asked(&wire), Ok("bens".to_owned()));
         wire.answered(&id(2));

@@ -79,8 +79,9 @@ fn shows_after(journal: &Journal, item: &Item, answer: Seq) -> bool {
             let said_later = || {
                 let since = journal.entries().iter().rev().take_while(|stored| stored.seq > answer);
                 // Chat Completions tells the texts of all steps as one.
-                let has = |said: &str| !said.trim().is_empty() && text.contains(said.trim());
-                let is_it = |entry: &Entry| matches!(entry, Entry::Assistant(message) if has(&message.text()));
+                let paragraphs = format!("\n\n{}\n\n", text.trim());
+                let has = |said: &str| !said.is_empty() && paragraphs.contains(&format!("\n\n{said}\n\n"));
+                let is_it = |entry: &Entry| matches!(entry, Entry::Assistant(message) if has(message.text().trim()));
                 since.into_iter().any(|stored| is_it(&stored.entry))
             };
             calls.iter().any(|call| is_later(ids::read_call(call).map(|(call, _)| call)))

@@ -11,7 +11,7 @@ use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Params, Search, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused, RepeatableHeader};
-use crate::repeat::once_in_journal;
+use crate::repeat::{CutOff, once_in_journal};
 use crate::rules::{may_reach, remember, remembered_rule};
 use crate::waiting::{waiting_call, waiting_question};
 
@@ -101,7 +101,10 @@ pub(super) async fn decide(State(state): State, Params(named): Params<Named>, wh
         Ok(api::DecisionAnswer { id: call.to_string(), decision: said, remembered, also })
     };
     let route = format!("calls/{call}/decision");
-    Ok(json(StatusCode::OK, once_in_journal(&state, asked, (&conversation, &route), decide).await?))
+    // A question that is named is this one and no later one.
+    let is_named = request.approval_id.is_some();
+    let cut_off = if is_named { CutOff::Again } else { CutOff::WhileUndecided(conversation.clone(), call) };
+    Ok(json(StatusCode::OK, once_in_journal(&state, asked, (&conversation, &route), cut_off, decide).await?))
 }
 
 /// What is decided about: the question, where it is named.

@@ -11,7 +11,7 @@ use super::json;
 use crate::error::ApiError;
 use crate::extract::{Params, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHeader};
-use crate::repeat::once_in_journal;
+use crate::repeat::{CutOff, once_in_journal};
 use crate::state::ServerState;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -51,7 +51,7 @@ pub(super) async fn answer(State(state): State, Params(named): Params<Named>, wh
         let content = there.engine().answer(&within, question, reply).await?;
         Ok(api::AnswerReceipt { id: question.to_string(), action: request.action, content })
     };
-    Ok(json(StatusCode::OK, once_in_journal(&state, asked, (&conversation, &route), answer).await?))
+    Ok(json(StatusCode::OK, once_in_journal(&state, asked, (&conversation, &route), CutOff::Again, answer).await?))
 }
 
 /// The question of this name; a call's name stands for the one question that it asks.

@@ -181,12 +181,18 @@ async fn a_decision_whose_process_ended_before_it_was_stored_is_made_by_whoever_
     let route = park("a").await;
     assert_eq!(decide("a", &route, "allow").await.status, StatusCode::OK);
     let first = kept("a").await;
+    let unknown = || (409, "request_under_way".to_owned());
+    let gone = "0123456789abcdef0123456789abcdef";
     for (conversation, by, expected) in [
-        ("b", Some("0123456789abcdef0123456789abcdef"), (200, String::new())),
-        ("c", Some(server.engine.driver().0.as_str()), (409, "request_under_way".to_owned())),
-        ("d", None, (409, "request_under_way".to_owned())),
+        // It was stored, so that another question may be open by now.
+        ("a", Some(gone), unknown()),
+        ("b", Some(gone), (200, String::new())),
+        ("c", Some(server.engine.driver().0.as_str()), unknown()),
+        ("d", None, unknown()),
     ] {
-        assert_eq!(park(conversation).await, route);
+        if conversation != "a" {
+            assert_eq!(park(conversation).await, route);
+        }
         // The key was taken, and nothing came after that.
         let mut left: Value = serde_json::from_str(&first.body).unwrap();
         left["under_way"] = json!({"id": "conv_0", "since_ms": 5, "by": by});
