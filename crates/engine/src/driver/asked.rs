@@ -201,9 +201,7 @@ impl Asked {
         self.release();
         let is_closed = turn.is_none_or(|turn| turn.ended().is_some() || turn.is_cancelling());
         let (open, done): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open).into_iter().partition(|open| {
-            // One that is allowed, and for which a model is asked, has its answer to come.
-            let is_over =
-                |turn: &Turn| turn.answer(open.id).is_none() && turn.call(open.id.call).is_none_or(|call| call.is_answered);
+            let is_over = |turn: &Turn| turn.call(open.id.call).is_none_or(|call| call.is_answered);
             !is_closed && turn.is_some_and(|turn| turn.settled(open.id).is_none() && !is_over(turn))
         });
         self.open = open;
