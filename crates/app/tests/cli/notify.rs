@@ -280,6 +280,10 @@ fn a_command_that_hangs_is_killed_and_holds_nothing_up() {
 #[test]
 fn a_command_that_a_killed_server_left_is_ended_by_the_next() {
     let place = Place::new();
+    // On PostgreSQL a killed node counts as alive until its lease is over, and what it left ends once its turns are taken up.
+    if place.database().is_some() {
+        return;
+    }
     teller(&place, "stay", "echo $$ >> began; sleep 1000");
     configure(&place, "[notify]\ncommand = [\"./stay\"]\ntimeout_ms = 600000\n");
     let server = Server::start(&place);
