@@ -59,8 +59,23 @@ pub(crate) struct State {
     /// The same as it is stored, with the title.
     pub(crate) chosen: Arc<Chosen>,
     pub(crate) last_used: u64,
+    /// With what another conversation began last.
+    shared: Option<Beginning>,
     weight: usize,
     overlay_weight: usize,
+}
+
+/// The first entries of a journal, folded: other conversations begin with them.
+#[derive(Debug, Clone)]
+pub(crate) struct Beginning {
+    journal: Journal,
+    weight: usize,
+}
+
+impl Beginning {
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.journal
+    }
 }
 
 /// What a driver could not go on without.
@@ -153,9 +168,20 @@ impl Live {
             overlay,
             chosen: Arc::new(chosen),
             last_used: 0,
+            shared: None,
             weight: 0,
         };
         Self { id, owner, created_at_ms, state: Mutex::new(state), changed: Notify::new(), settled: Notify::new() }
+    }
+
+    /// The same, of a conversation that begins with what another said.
+    pub(crate) fn beginning_with(self, beginning: Beginning) -> Self {
+        {
+            let mut state = self.lock();
+            state.journal = beginning.journal;
+            state.weight = beginning.weight;
+        }
+        self
     }
 
     /// Which conversation of its name it is.
@@ -324,6 +350,20 @@ impl State {
         News { is_new, is_settled: is_settled || is_held }
     }
 
+    /// The entries through a place, folded once for all conversations that begin with them one after another; nothing where there
+    /// are not so many.
+    pub(crate) fn beginning(&mut self, through: Seq) -> Option<Beginning> {
+        if let Some(shared) = self.shared.as_ref().filter(|shared| shared.journal.last_seq() == Some(through)) {
+            return Some(shared.clone());
+        }
+        let entries = self.journal.entries().get(..usize::try_from(through.get()).ok()?)?;
+        let weight = entries.iter().map(|stored| weight::of_entry(&stored.entry)).sum();
+        // They fitted when they were taken.
+        let beginning = Beginning { journal: Journal::replay(entries.iter().cloned()).ok()?, weight };
+        self.shared = Some(beginning.clone());
+        Some(beginning)
+    }
+
     fn take(&mut self, stored: StoredEntry, next: Option<&Entry>, events: &mut Vec<Event>) {
         self.weight = self.weight.saturating_add(weight::of_entry(&stored.entry));
         let entry = stored.entry.clone();
@@ -412,7 +452,10 @@ impl State {
     /// About how many bytes it holds.
     pub(crate) fn weight(&self) -> usize {
         let chosen = self.chosen.title.as_ref().map_or(0, String::len).saturating_add(self.chosen.settings.len());
-        self.weight.saturating_add(self.overlay_weight).saturating_add(chosen).saturating_add(weight::OF_CONVERSATION)
+        // What these entries say is counted with the journal's own.
+        let shared = self.shared.as_ref().map_or(0, |shared| size_of_val(shared.journal.entries()));
+        let own = self.weight.saturating_add(self.overlay_weight).saturating_add(shared);
+        own.saturating_add(chosen).saturating_add(weight::OF_CONVERSATION)
     }
 
     /// Takes the conversation's own settings, and how they are stored with its title.

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod artifacts;
+mod beginning;
 mod company;
 mod documents;
 mod drivers;

@@ -86,6 +86,43 @@ async fn of_what_was_erased_no_file_of_the_database_holds_anything() {
 }
 
 #[tokio::test]
+async fn what_several_conversations_begin_with_is_stored_once_and_erased_with_the_last_that_shows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let id = |name: &str| name.parse::<turnwright_core::ConversationId>().unwrap();
+    let at = |place| Seq::new(place).unwrap();
+    let long = "filler ".repeat(1_000);
+    store.create(record("first")).await.unwrap();
+    for (place, word) in [(1, "celesta"), (2, "vibraphone"), (3, "xylophone"), (4, "marimba")] {
+        say_at(&store, ("first", at(place)), &format!("{word} {long}"), 5, Vec::new()).await;
+    }
+    let size = async || {
+        store.erase().await.unwrap();
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum::<u64>()
+    };
+    let alone = size().await;
+    for (copy, through) in [("two", 2), ("three", 3), ("three-again", 3)] {
+        store.copy(record(copy), &id("first"), at(through)).await.unwrap();
+    }
+    assert!(size().await < alone + 16 * 1024, "{} bytes, {alone} before the copies", size().await);
+    // Who is gone, and what nobody shows any more after that.
+    let steps =
+        [("first", "marimba", "xylophone"), ("three", "marimba", "xylophone"), ("three-again", "xylophone", "vibraphone")];
+    for (gone, erased, kept) in steps {
+        store.delete(&id(gone)).await.unwrap();
+        store.erase().await.unwrap();
+        assert_eq!(holding(folder.path(), erased), Vec::<String>::new(), "{erased} once {gone} is gone");
+        assert!(!holding(folder.path(), kept).is_empty(), "{kept} once {gone} is gone");
+    }
+    store.delete(&id("two")).await.unwrap();
+    store.erase().await.unwrap();
+    for word in ["celesta", "vibraphone", "filler"] {
+        assert_eq!(holding(folder.path(), word), Vec::<String>::new(), "{word}");
+    }
+    store.close().await;
+}
+
+#[tokio::test]
 async fn nothing_of_what_was_erased_is_behind_rows_that_were_moved_where_a_page_was_full() {
     for seed in 0..8_usize {
         let folder = tempfile::tempdir().unwrap();

@@ -187,6 +187,9 @@ const BEFORE_USERS: &str = "
     DROP TABLE user;
     DROP TABLE credential;
     DROP INDEX conversation_by_owner;
+    DROP INDEX conversation_by_beginning;
+    ALTER TABLE conversation DROP COLUMN begins_as;
+    ALTER TABLE conversation DROP COLUMN begins_through;
     ALTER TABLE conversation DROP COLUMN owner;
     CREATE INDEX conversation_by_update ON conversation (updated_at_ms);
     PRAGMA user_version = 2";
@@ -244,7 +247,7 @@ fn killed_first_version(folder: &Path) -> PathBuf {
 async fn a_database_of_the_first_version_is_brought_up_with_what_its_log_alone_holds_and_so_is_its_copy() {
     let folder = tempfile::tempdir().unwrap();
     let file = killed_first_version(folder.path());
-    let copy = folder.path().join("killed.db.before-v9");
+    let copy = folder.path().join("killed.db.before-v10");
     // An earlier attempt got as far as this.
     std::fs::write(&copy, "the copy of last year").unwrap();
 
@@ -268,7 +271,7 @@ async fn a_database_that_cannot_be_copied_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = made(folder.path()).await;
     change(&file, BEFORE_USERS);
-    let newest = 10;
+    let newest = 11;
     for version in 3..newest {
         std::fs::create_dir_all(folder.path().join(format!("ours.db.before-v{version}.part/in the way"))).unwrap();
     }
@@ -313,7 +316,7 @@ async fn a_database_of_a_newer_version_is_left_as_it_is() {
 
     assert!(matches!(error, StoreError::Newer { .. }));
     let expected = format!(
-        "the database `{}` (schema 1000, this build reads up to 9) was written by a newer version of turnwright; \
+        "the database `{}` (schema 1000, this build reads up to 10) was written by a newer version of turnwright; \
          use that version or newer",
         file.display()
     );
@@ -515,7 +518,7 @@ async fn a_store_says_that_it_cannot_store_while_somebody_holds_its_file() {
     // Nothing was changed by it.
     store.append(append("a", 2, "there")).await.unwrap();
     let version = holder.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!(version, 9);
+    assert_eq!(version, 10);
     store.close().await;
     assert!(store.can_store().await.is_err());
 }

@@ -56,6 +56,73 @@ async fn a_copy_of_which_only_the_log_holds_anything_is_not_called_sound() {
 }
 
 #[tokio::test]
+async fn what_conversations_share_is_whole_in_a_backup_and_looked_at_for_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path().join("shared.db")).await;
+    let store = SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap();
+    let id = |name: &str| name.parse::<turnwright_core::ConversationId>().unwrap();
+    let settings = TurnSettings::new("practice/words".parse().unwrap());
+    let say = async |store: &SqliteStore, name: &str, at: u64, count: usize| {
+        let message = UserMessage { content: vec![ContentBlock::text(format!("{name} {at}"))], settings: settings.clone() };
+        let (conversation, at) = (id(name), Seq::new(at).unwrap());
+        let entries = vec![Entry::User(message); count];
+        store.append(Append { conversation, at, entries, at_ms: 5, side: Vec::new() }).await.unwrap();
+    };
+    // More than are read at once.
+    say(&store, "a", 2, 449).await;
+    for copy in ["b", "c", "d"] {
+        store.copy(record(copy), &id("a"), Seq::new(430).unwrap()).await.unwrap();
+        say(&store, copy, 431, 7).await;
+    }
+    store.create(record("empty")).await.unwrap();
+    store.delete(&id("a")).await.unwrap();
+    let all = async |store: &SqliteStore| {
+        let mut all = Vec::new();
+        for name in ["b", "c", "d", "empty"] {
+            all.push(store.entries(&id(name), Seq::FIRST, usize::MAX).await.unwrap());
+        }
+        all
+    };
+    let before = all(&store).await;
+    store.close().await;
+    drop(store);
+
+    let (counted, wrong) = check(&at(&file)).await.unwrap();
+    assert_eq!((wrong, counted.rows.contains(&("entry", 3 * 437))), (Vec::new(), true), "{counted:?}");
+    let copy = folder.path().join("copy.db");
+    let moved = backup(&at(&file), &copy).await.unwrap();
+    assert!(moved.rows.contains(&("entry", 3 * 437)), "{moved:?}");
+    let store = SqliteStore::open(&SqliteOptions::at_file(&copy)).unwrap();
+    assert_eq!(all(&store).await, before);
+    store.delete(&id("b")).await.unwrap();
+    assert_eq!(lengths_of(&store, &["c", "d"]).await, [437, 437]);
+    store.close().await;
+
+    let damaged = Connection::open(&file).unwrap();
+    damaged.execute("DELETE FROM entry WHERE place & 4294967295 = 400", ()).unwrap();
+    damaged.execute("INSERT INTO entry VALUES ((77 << 32) + 1, 1, 1, '{}')", ()).unwrap();
+    drop(damaged);
+    let (_, wrong) = check(&at(&file)).await.unwrap();
+    assert_eq!(
+        wrong,
+        [
+            "1 entries belong to no conversation (key 77)",
+            "conversation `b` should have 437 entries and has 399 in a row",
+            "conversation `c` should have 437 entries and has 399 in a row",
+            "conversation `d` should have 437 entries and has 399 in a row",
+        ]
+    );
+}
+
+async fn lengths_of(store: &SqliteStore, names: &[&str]) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    for name in names {
+        lengths.push(store.entries(&name.parse().unwrap(), Seq::FIRST, usize::MAX).await.unwrap().len());
+    }
+    lengths
+}
+
+#[tokio::test]
 async fn what_is_read_has_to_be_there_and_nothing_is_made_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

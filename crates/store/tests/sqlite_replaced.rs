@@ -260,7 +260,13 @@ async fn what_an_older_version_wrote_is_refused_beside_the_log_of_what_it_was_br
     let path = |name: &str| folder.path().join(name);
     made(&path("ours.db"), "a").await;
     // As the version before there were marks left it.
-    Connection::open(path("ours.db")).unwrap().execute_batch("DROP TABLE origin; PRAGMA user_version = 8").unwrap();
+    Connection::open(path("ours.db"))
+        .unwrap()
+        .execute_batch(
+            "DROP TABLE origin; DROP INDEX conversation_by_beginning; ALTER TABLE conversation DROP COLUMN begins_as;
+         ALTER TABLE conversation DROP COLUMN begins_through; PRAGMA user_version = 8",
+        )
+        .unwrap();
     let store = opened(&path("ours.db")).unwrap();
     for at in 1..=20 {
         say(&store, "a", at).await.unwrap();
@@ -273,9 +279,9 @@ async fn what_an_older_version_wrote_is_refused_beside_the_log_of_what_it_was_br
     new.create(record("b")).await.unwrap();
     killed(&path("new.db"), &path("replaced.db"));
     for name in ["restored.db", "replaced.db"] {
-        std::fs::copy(path("ours.db.before-v9"), path(name)).unwrap();
+        std::fs::copy(path("ours.db.before-v10"), path(name)).unwrap();
     }
-    let before = std::fs::read(path("ours.db.before-v9")).unwrap();
+    let before = std::fs::read(path("ours.db.before-v10")).unwrap();
 
     for name in ["restored.db", "replaced.db"] {
         let said = opened(&path(name)).unwrap_err().to_string();

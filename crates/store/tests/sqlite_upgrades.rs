@@ -18,7 +18,13 @@ async fn older(file: &Path) -> PathBuf {
     let store = SqliteStore::open(&SqliteOptions::at_file(file)).unwrap();
     store.create(record("a")).await.unwrap();
     store.close().await;
-    Connection::open(file).unwrap().execute_batch("DROP TABLE origin; PRAGMA user_version = 8").unwrap();
+    Connection::open(file)
+        .unwrap()
+        .execute_batch(
+            "DROP TABLE origin; DROP INDEX conversation_by_beginning; ALTER TABLE conversation DROP COLUMN begins_as;
+         ALTER TABLE conversation DROP COLUMN begins_through; PRAGMA user_version = 8",
+        )
+        .unwrap();
     file.to_owned()
 }
 
@@ -56,7 +62,7 @@ async fn who_starts_while_another_process_brings_the_database_up_waits_for_as_lo
     let store = start.join().unwrap().unwrap();
     assert!(store.conversation(&"a".parse().unwrap()).await.unwrap().is_some());
     store.close().await;
-    assert_eq!(version(&file), 9);
+    assert_eq!(version(&file), 10);
 }
 
 #[test]
@@ -79,11 +85,11 @@ fn a_start_that_nobody_waits_for_any_more_leaves_the_database_as_it_is() {
     drop(starting);
 
     assert!(std::fs::read(&file).unwrap() == before);
-    assert!(!folder.path().join("ours.db.before-v9").exists());
+    assert!(!folder.path().join("ours.db.before-v10").exists());
     // Once it is waited for it is done.
     let store = runtime().block_on(SqliteStore::start(&options)).unwrap();
     drop(store);
-    assert_eq!(version(&file), 9);
+    assert_eq!(version(&file), 10);
 }
 
 /// What lies in a folder, with what is in it.
@@ -113,7 +119,7 @@ async fn what_an_older_version_wrote_is_moved_checked_and_backed_up_and_stays_as
             backup(&from, &to).await
         };
         assert!(moved.unwrap().rows.contains(&("conversation", 1)));
-        assert_eq!(version(&to), 9);
+        assert_eq!(version(&to), 10);
         let store = SqliteStore::open(&SqliteOptions::at_file(&to)).unwrap();
         let title = store.conversation(&"a".parse().unwrap()).await.unwrap().unwrap().title;
         assert_eq!(title.as_deref(), Some("logged"));

@@ -6,7 +6,6 @@ use turnwright_core::{ConversationId, Seq};
 
 use super::{Conversation, Engine, NewConversation, act, new_id, record};
 use crate::EngineError;
-use crate::live::From;
 use crate::registry::live_of;
 
 impl Engine {
@@ -21,11 +20,13 @@ impl Engine {
         self.limits().admit_chosen(new.title.as_deref(), &new.overlay)?;
         self.must_not_decide(&new.overlay).await?;
         let of = self.load_newest(id).await?;
-        let count = usize::try_from(through.get()).unwrap_or(usize::MAX);
-        let entries = of.lock().journal.entries().get(..count).map(<[_]>::to_vec);
-        let entries =
-            entries.ok_or_else(|| EngineError::Invalid { what: format!("conversation `{id}` has no entry {through}") })?;
-        let made = act::title_in(entries.iter().map(|stored| &*stored.entry));
+        let beginning = of.lock().beginning(through);
+        let beginning =
+            beginning.ok_or_else(|| EngineError::Invalid { what: format!("conversation `{id}` has no entry {through}") })?;
+        if let Some(turn) = beginning.journal().open_turn() {
+            return Err(EngineError::Invalid { what: format!("{} is not over", turn.id()) });
+        }
+        let made = act::title_in(beginning.journal().entries().iter().map(|stored| &*stored.entry));
         let now = self.inner.clock.now_ms();
         let conversation = Conversation {
             id: new.id.map_or_else(new_id, Ok)?,
@@ -36,11 +37,7 @@ impl Engine {
             updated_at_ms: now,
         };
         let record = record(&conversation)?;
-        let live = live_of(&record)?;
-        live.apply(entries, From::Others);
-        if let Some(turn) = live.lock().journal.open_turn() {
-            return Err(EngineError::Invalid { what: format!("{} is not over", turn.id()) });
-        }
+        let live = live_of(&record)?.beginning_with(beginning);
         let (inner, id) = (self.inner.clone(), id.clone());
         let store = async move {
             inner.store.copy(record, &id, through).await?;

@@ -8,7 +8,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, ToSql, params_from_iter};
 use turnwright_engine::{Store, StoreError};
 
-use super::tables::{PIECES, Row, Table, VECTORS, Value};
+use super::tables::{ENTRIES, PIECES, Row, Table, VECTORS, Value};
 use super::{Rows, Use};
 use crate::sqlite::{Untouched, UntouchedLocks, failure_of, rows_connection};
 use crate::vectors::{signs, unpacked};
@@ -97,6 +97,43 @@ fn read(connection: &Connection, sql: &str, values: &[Value], columns: usize) ->
     Ok(found)
 }
 
+/// The entries behind a place, as if each conversation had all that it shows: those that it shares with others are stored once.
+fn entries(connection: &Connection, after: &[Value]) -> rusqlite::Result<Vec<Row>> {
+    const NEXT: &str = "SELECT key FROM conversation WHERE key > ?1 ORDER BY key LIMIT 1";
+    const OF: &str = "SELECT * FROM (SELECT (?1 << 32) + (entry.place & 4294967295), entry.version, entry.at_ms, entry.body
+            FROM conversation CROSS JOIN entry ON entry.place BETWEEN (begins_as << 32) + ?2 AND (begins_as << 32) + begins_through
+            WHERE conversation.key = ?1 ORDER BY entry.place LIMIT ?3)
+        UNION ALL SELECT * FROM (SELECT place, version, at_ms, body FROM entry
+            WHERE place BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + 4294967295 ORDER BY place LIMIT ?3)
+        LIMIT ?3";
+    // The first page begins with the first conversation.
+    let (mut key, mut from) = match after {
+        [Value::Number(place), ..] => (place >> 32, (place & 0xFFFF_FFFF) + 1),
+        _ => (0, 1),
+    };
+    let mut found = Vec::new();
+    loop {
+        let left = ENTRIES.page.saturating_sub(i64::try_from(found.len()).unwrap_or(i64::MAX));
+        let of = [Value::Number(key), Value::Number(from), Value::Number(left)];
+        found.extend(read(connection, OF, &of, ENTRIES.columns.len())?);
+        if i64::try_from(found.len()).is_ok_and(|count| count >= ENTRIES.page) {
+            return Ok(found);
+        }
+        let next: Option<i64> = connection.prepare_cached(NEXT)?.query_row((key,), |row| row.get(0)).optional()?;
+        let Some(next) = next else { return Ok(found) };
+        (key, from) = (next, 1);
+    }
+}
+
+/// What lies under keys of which no conversation shows anything.
+fn unshown(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    const UNSHOWN: &str = "SELECT place >> 32, count(*) FROM entry WHERE NOT EXISTS
+        (SELECT 1 FROM conversation WHERE key = place >> 32 OR begins_as = place >> 32) GROUP BY 1 LIMIT 20";
+    let mut statement = connection.prepare(UNSHOWN)?;
+    let told = |key: i64, count: i64| format!("{count} entries belong to no conversation (key {key})");
+    statement.query_map((), |row| Ok(told(row.get(0)?, row.get(1)?)))?.collect()
+}
+
 /// `?1, ?2, …`
 fn places(count: usize) -> String {
     (1..=count).map(|number| format!("?{number}")).collect::<Vec<_>>().join(", ")
@@ -116,6 +153,9 @@ impl Rows for SqliteRows {
     }
 
     async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Row>, StoreError> {
+        if table.name == ENTRIES.name {
+            return self.with(move |connection| entries(connection, after.as_deref().unwrap_or_default())).await;
+        }
         let (columns, keys) = (table.column_list(), table.key_list());
         let behind = match &after {
             Some(key) => format!("WHERE ({keys}) > ({})", places(key.len())),
@@ -179,7 +219,12 @@ impl Rows for SqliteRows {
         let said = self
             .with(|connection| connection.query_row("PRAGMA integrity_check(20)", (), |row| row.get::<_, String>(0)).optional())
             .await?;
-        Ok(said.into_iter().filter(|said| said != "ok").collect())
+        let mut wrong: Vec<String> = said.into_iter().filter(|said| said != "ok").collect();
+        // Of a file that is damaged nothing more is known by asking it.
+        if wrong.is_empty() {
+            wrong.extend(self.with(|connection| unshown(connection)).await?);
+        }
+        Ok(wrong)
     }
 
     async fn close(&self) {

@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_knowledge.sql"),
     include_str!("../migrations/0008_ledger.sql"),
     include_str!("../migrations/0009_origin.sql"),
+    include_str!("../migrations/0010_beginnings.sql"),
 ];
 
 /// Marks a database as ours: `Turn` in ASCII.

@@ -18,9 +18,13 @@ statements! {
     UPDATE = "UPDATE conversation SET title = ?2, settings = ?3 WHERE id = ?1 AND title IS ?4 AND settings = ?5";
     ADVANCE = "UPDATE conversation SET next_seq = ?2, updated_at_ms = ?3 WHERE key = ?1";
     INSERT_ENTRY = "INSERT INTO entry (place, version, at_ms, body) VALUES (?1, ?2, ?3, ?4)";
+    /// With what a conversation begins that is stored elsewhere: under which key, and up to which place.
+    BEGINNING = "SELECT begins_as, begins_through FROM conversation WHERE key = ?1";
+    BEGIN_AS = "UPDATE conversation SET begins_as = ?2, begins_through = ?3 WHERE key = ?1";
+    /// Those between two places, both included.
     COPY_ENTRIES = "INSERT INTO entry (place, version, at_ms, body)
-        SELECT place + ((?3 - ?1) << 32), version, at_ms, body FROM entry
-        WHERE place BETWEEN (?1 << 32) + 1 AND (?1 << 32) + ?2 ORDER BY place";
+        SELECT place + ((?2 - ?1) << 32), version, at_ms, body FROM entry
+        WHERE place BETWEEN (?1 << 32) + ?3 AND (?1 << 32) + ?4 ORDER BY place";
     OPEN_TURN = "INSERT INTO open_turn (conversation, turn, is_parked, kept_by) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (conversation) DO UPDATE
         SET turn = excluded.turn, is_parked = excluded.is_parked, kept_by = excluded.kept_by";
@@ -28,6 +32,14 @@ statements! {
     INSERT_IDEMPOTENT = "INSERT INTO idempotency (key, conversation, fingerprint, answer) VALUES (?1, ?2, ?3, ?4)";
     DELETE_CONVERSATION = "DELETE FROM conversation WHERE key = ?1";
     DELETE_ENTRIES = "DELETE FROM entry WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295";
+    /// How far the entries of a key are what other conversations begin with; nothing where none does.
+    SHARED_THROUGH = "SELECT max(begins_through) FROM conversation WHERE begins_as = ?1";
+    LOWEST_BEGINNING = "SELECT min(begins_as) FROM conversation WHERE begins_as IS NOT NULL";
+    KEEP_ENTRIES = "UPDATE entry SET place = place + ((?2 - ?1) << 32)
+        WHERE place BETWEEN (?1 << 32) + 1 AND (?1 << 32) + ?3";
+    BEGIN_OTHERWISE = "UPDATE conversation SET begins_as = ?2 WHERE begins_as = ?1";
+    /// Those behind a place.
+    DELETE_ENTRIES_AFTER = "DELETE FROM entry WHERE place BETWEEN (?1 << 32) + ?2 + 1 AND (?1 << 32) + 4294967295";
     DELETE_IDEMPOTENT = "DELETE FROM idempotency WHERE conversation = ?1";
 
     CONVERSATION = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation WHERE id = ?1";
@@ -37,13 +49,21 @@ statements! {
     CONVERSATIONS_BEFORE = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
         WHERE owner = ?3 AND updated_at_ms < ?1 ORDER BY updated_at_ms DESC, id DESC LIMIT ?2";
     /// One statement, so that what it sees is of one instant: no row where there is no conversation, one row of nulls where
-    /// there is no entry.
-    ENTRIES = "SELECT entry.place & 4294967295, entry.version, entry.at_ms, entry.body FROM conversation
-        LEFT JOIN entry ON entry.place BETWEEN (conversation.key << 32) + ?2 AND (conversation.key << 32) + 4294967295
-        WHERE conversation.id = ?1 ORDER BY entry.place LIMIT ?3";
+    /// there is no entry of its own. What it begins with comes first.
+    ENTRIES = "SELECT * FROM (SELECT entry.place & 4294967295, entry.version, entry.at_ms, entry.body FROM conversation
+            CROSS JOIN entry ON entry.place BETWEEN (begins_as << 32) + ?2 AND (begins_as << 32) + begins_through
+            WHERE conversation.id = ?1 ORDER BY entry.place LIMIT ?3)
+        UNION ALL SELECT * FROM (SELECT entry.place & 4294967295, entry.version, entry.at_ms, entry.body FROM conversation
+            LEFT JOIN entry ON entry.place BETWEEN (conversation.key << 32) + ?2 AND (conversation.key << 32) + 4294967295
+            WHERE conversation.id = ?1 ORDER BY entry.place LIMIT ?3)
+        LIMIT ?3";
     /// By how the bodies begin: no more of them is read.
     TAKES_BACK = r#"SELECT 1 FROM conversation CROSS JOIN entry
         ON entry.place BETWEEN conversation.key << 32 AND (conversation.key << 32) + 4294967295
+        WHERE conversation.id = ?1
+        AND substr(entry.body, 1, 20) IN ('{"control":{"hidden"', '{"control":{"retried')
+        UNION ALL SELECT 1 FROM conversation CROSS JOIN entry
+        ON entry.place BETWEEN begins_as << 32 AND (begins_as << 32) + begins_through
         WHERE conversation.id = ?1
         AND substr(entry.body, 1, 20) IN ('{"control":{"hidden"', '{"control":{"retried') LIMIT 1"#;
     IDEMPOTENT = "SELECT fingerprint, answer FROM idempotency WHERE key = ?1";
@@ -120,9 +140,17 @@ statements! {
         conversation.created_at_ms FROM conversation
         LEFT JOIN said_until ON said_until.conversation = conversation.key
         WHERE conversation.next_seq > coalesce(said_until.next_seq, 1) LIMIT ?1";
-    SAID_NEXT = "SELECT place, version, body FROM entry
-        WHERE place BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + 4294967295 ORDER BY place LIMIT ?3";
-    ENTRY_AT = "SELECT place, version, body FROM entry WHERE place = ?1";
+    /// Those of the beginning are at the places that they have in the conversation.
+    SAID_NEXT = "SELECT * FROM (SELECT (?1 << 32) + (place & 4294967295), version, body FROM conversation
+            CROSS JOIN entry ON place BETWEEN (begins_as << 32) + ?2 AND (begins_as << 32) + begins_through
+            WHERE key = ?1 ORDER BY place LIMIT ?3)
+        UNION ALL SELECT * FROM (SELECT place, version, body FROM entry
+            WHERE place BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + 4294967295 ORDER BY place LIMIT ?3)
+        LIMIT ?3";
+    ENTRY_AT = "SELECT place, version, body FROM entry WHERE place = ?1
+        UNION ALL SELECT ?1, version, body FROM conversation
+        CROSS JOIN entry ON place = (begins_as << 32) + (?1 & 4294967295)
+        WHERE key = ?1 >> 32 AND (?1 & 4294967295) <= begins_through LIMIT 1";
     /// Nothing, where the conversation is gone, or somebody else was quicker.
     SAID_UNTIL = "INSERT INTO said_until (conversation, next_seq)
         SELECT key, ?3 FROM conversation WHERE key = ?1 AND id = ?4 AND created_at_ms = ?5 AND coalesce(
@@ -132,7 +160,9 @@ statements! {
     UNSAY = "DELETE FROM said WHERE rowid = ?1";
     SAID_UP_TO = "SELECT next_seq FROM said_until WHERE conversation = ?1";
     UNSAY_ALL = "DELETE FROM said WHERE rowid IN
-        (SELECT place FROM entry WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295)";
+        (SELECT place FROM entry WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295
+        UNION ALL SELECT (?1 << 32) + (place & 4294967295) FROM conversation
+        CROSS JOIN entry ON place BETWEEN begins_as << 32 AND (begins_as << 32) + begins_through WHERE key = ?1)";
     FORGET_SAID = "DELETE FROM said_until WHERE conversation = ?1";
     /// The conversations with the words, each with the newest place that has them.
     SAID_BY = "SELECT conversation.key, max(said.rowid) FROM said CROSS JOIN conversation

@@ -11,7 +11,7 @@ use super::rates::Replace;
 use super::search::Words;
 use super::statements as sql;
 use super::upkeep::{Removal, forget_requests};
-use super::{accounts, artifacts, knowledge, ledger, search};
+use super::{accounts, artifacts, beginning, knowledge, ledger, search};
 use crate::columns::{conflict, integer, kept_by_text};
 
 /// One change to the database.
@@ -216,16 +216,18 @@ pub(super) fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::
     search::forget(connection, key)?;
     knowledge::forget_conversation(connection, id)?;
     ledger::forget_conversation(connection, key)?;
-    for statement in [sql::DELETE_ENTRIES, sql::CLOSE_TURN, sql::DELETE_IDEMPOTENT, sql::DELETE_CONVERSATION] {
+    let forgotten = beginning::forget(connection, key)?;
+    for statement in [sql::CLOSE_TURN, sql::DELETE_IDEMPOTENT, sql::DELETE_CONVERSATION] {
         connection.prepare_cached(statement)?.execute((key,))?;
     }
+    forgotten.release(connection)?;
     // From its name with a `/` to the sign after that.
     let (first, end) = (format!("{id}/"), format!("{id}0"));
     connection.prepare_cached(sql::DELETE_DOCUMENTS)?.execute((CONVERSATION_DOCUMENTS, first, end))?;
     Ok(Ok(()))
 }
 
-/// The entries go from row to row: what they say is not looked at.
+/// The entries are not looked at.
 fn copy(connection: &Connection, record: &ConversationRecord, of: &ConversationId, through: Seq) -> rusqlite::Result<Verdict> {
     let after = integer(through.get()).saturating_add(1);
     let Some((source, _)) = find(connection, of)?.filter(|(_, next)| after <= *next) else { return Ok(Err(gone(of))) };
@@ -233,7 +235,7 @@ fn copy(connection: &Connection, record: &ConversationRecord, of: &ConversationI
         return Ok(Err(exists(&record.id)));
     }
     let key = connection.last_insert_rowid();
-    connection.prepare_cached(sql::COPY_ENTRIES)?.execute((source, integer(through.get()), key))?;
+    beginning::share(connection, source, integer(through.get()), key)?;
     connection.prepare_cached(sql::COPY_USES)?.execute((source, key))?;
     knowledge::copy_beside(connection, of, key)?;
     Ok(Ok(()))

@@ -79,6 +79,62 @@ pub(super) async fn a_conversation_begins_with_the_first_entries_of_another(back
     assert_eq!(all(&*store, "b").await.len(), 6);
 }
 
+/// Copies of copies, shorter and longer than what those share, as their originals go, in every order.
+pub(super) async fn what_copies_begin_with_stays_whichever_of_them_is_deleted(backend: &dyn Backend) {
+    const ALL: [&str; 5] = ["a", "same", "shorter", "longer", "of-longer"];
+    for turned in 0..ALL.len() {
+        let store = backend.open().await;
+        let id = |name: &str| format!("{name}-{turned}").parse::<turnwright_core::ConversationId>().unwrap();
+        let own = |name: &str, at: u64| append(id(name).as_str(), at, vec![said(&format!("{name} alone")), said("more")]);
+        store.create(record(id("a").as_str(), 1)).await.unwrap();
+        store.append(append(id("a").as_str(), 1, (1..=6).map(|number| said(&number.to_string())).collect())).await.unwrap();
+        for (copy, of, through) in [("same", "a", 6), ("shorter", "same", 2), ("longer", "same", 7), ("of-longer", "longer", 8)]
+        {
+            if copy == "longer" {
+                store.append(own("same", 7)).await.unwrap();
+            }
+            store.copy(record(id(copy).as_str(), 1), &id(of), seq(through)).await.unwrap();
+            if copy == "longer" {
+                store.append(own(copy, 8)).await.unwrap();
+            }
+        }
+        let mut expected = Vec::new();
+        for name in ALL {
+            expected.push((name, all(&*store, id(name).as_str()).await));
+        }
+        assert_eq!(expected.iter().map(|(_, entries)| entries.len()).collect::<Vec<_>>(), [6, 8, 2, 9, 8]);
+        assert_eq!(expected[4].1, expected[3].1[..8]);
+        expected.rotate_left(turned);
+
+        while let Some((gone, _)) = expected.pop() {
+            store.delete(&id(gone)).await.unwrap();
+            // Another takes the place in the database that it had.
+            store.create(record(id(gone).as_str(), 1)).await.unwrap();
+            assert_eq!(all(&*store, id(gone).as_str()).await, [], "{gone} is new");
+            store.append(append(id(gone).as_str(), 1, vec![said("new")])).await.unwrap();
+            for (name, entries) in &expected {
+                assert_eq!(&all(&*store, id(name).as_str()).await, entries, "{name} once {gone} is gone");
+                let after = entries.iter().skip(1).take(2).cloned().collect::<Vec<_>>();
+                assert_eq!(store.entries(&id(name), seq(2), 2).await.unwrap(), after, "{name} once {gone} is gone");
+                assert_eq!(store.last_seq(&id(name)).await.unwrap(), entries.last().map(|last| last.seq));
+            }
+            store.delete(&id(gone)).await.unwrap();
+        }
+    }
+}
+
+pub(super) async fn a_copy_takes_back_what_its_beginning_does(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+    let hidden = Entry::Control(Control::Hidden { message: MessageId(seq(1)) });
+    store.append(append("a", 1, vec![said("1"), hidden, said("2")])).await.unwrap();
+    let id = "a".parse().unwrap();
+    store.copy(record("before", 1), &id, seq(1)).await.unwrap();
+    store.copy(record("after", 1), &id, seq(2)).await.unwrap();
+    assert!(!store.takes_back(&"before".parse().unwrap()).await.unwrap());
+    assert!(store.takes_back(&"after".parse().unwrap()).await.unwrap());
+}
+
 pub(super) async fn entries_are_read_from_any_place_and_in_part(backend: &dyn Backend) {
     let store = backend.open().await;
     for id in ["before", "a", "zafter"] {

@@ -81,6 +81,40 @@ pub(crate) async fn what_people_and_models_said_is_found_by_its_owner_as_soon_as
     store.close().await;
 }
 
+pub(crate) async fn what_a_copy_begins_with_is_found_in_it_too(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    create(store, "c1", "local", None).await;
+    append(store, "c1", 1, vec![user("a fox"), assistant("a hen"), user("a newt")]).await;
+    for copy in ["c2", "c3"] {
+        store.copy(record(copy), &"c1".parse().unwrap(), Seq::new(2).unwrap()).await.unwrap();
+    }
+    append(store, "c2", 3, vec![user("an eel"), Entry::Control(Control::Hidden { message: MessageId(Seq::FIRST) })]).await;
+    let sorted = async |words: &str| {
+        let mut found = found(store, "local", words).await;
+        found.sort();
+        found
+    };
+    assert_eq!(sorted("hen").await, ["c1 msg_2 a hen", "c2 msg_2 a hen", "c3 msg_2 a hen"]);
+    assert_eq!(sorted("fox").await, ["c1 msg_1 a fox", "c3 msg_1 a fox"]);
+    assert_eq!(
+        (sorted("newt").await, sorted("eel").await),
+        (vec!["c1 msg_3 a newt".to_owned()], vec!["c2 msg_3 an eel".to_owned()])
+    );
+    store.delete(&"c1".parse().unwrap()).await.unwrap();
+    assert_eq!(sorted("hen").await, ["c2 msg_2 a hen", "c3 msg_2 a hen"]);
+    store.delete(&"c2".parse().unwrap()).await.unwrap();
+    assert_eq!(
+        (sorted("hen").await, sorted("fox").await),
+        (vec!["c3 msg_2 a hen".to_owned()], vec!["c3 msg_1 a fox".to_owned()])
+    );
+    store.delete(&"c3".parse().unwrap()).await.unwrap();
+    create(store, "c4", "local", None).await;
+    append(store, "c4", 1, vec![user("a yak")]).await;
+    assert!(sorted("hen").await.is_empty());
+    store.close().await;
+}
+
 pub(crate) async fn words_are_found_with_their_accents_and_without_them_in_any_script(full: &dyn Full) {
     let store = full.open_all().await;
     let store = &*store;
