@@ -59,6 +59,11 @@ pub fn linked_artifact(uri: &str) -> Option<&str> {
 
 /// The artifacts that results among these entries link to: the conversation that has the entries holds them.
 pub(crate) fn held_by<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<SideRecord> {
+    artifacts_of(entries).into_iter().map(|artifact| SideRecord::Holds { artifact }).collect()
+}
+
+/// The same, by their names.
+pub(crate) fn artifacts_of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<String> {
     let mut held: Vec<String> = Vec::new();
     for entry in entries {
         let Entry::Result(result) = entry else { continue };
@@ -69,7 +74,7 @@ pub(crate) fn held_by<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<S
             }
         }
     }
-    held.into_iter().map(|artifact| SideRecord::Holds { artifact }).collect()
+    held
 }
 
 /// A file that is being stored; see [`Artifacts::begin_artifact`].

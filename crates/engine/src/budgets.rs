@@ -208,3 +208,25 @@ fn owner_of(kind: BudgetKind, user: &UserId) -> Option<&UserId> {
 fn less(amount: Amount, own: Amount) -> Amount {
     Amount { tokens: amount.tokens.saturating_sub(own.tokens), nano_usd: amount.nano_usd.saturating_sub(own.nano_usd) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_name_holds_in_any_case_and_first_of_all_for_who_writes_it_so() {
+        let most = |tokens| Most { tokens: Some(tokens), nano_usd: None };
+        let own = |tokens| BTreeMap::from([(BudgetKind::Turn, most(tokens))]);
+        let budgets = Budgets {
+            limits: BTreeMap::from([(BudgetKind::Turn, most(1)), (BudgetKind::Conversation, most(9))]),
+            users: BTreeMap::from([("Bob".to_owned(), own(2)), ("ANNA".to_owned(), own(3)), ("anna".to_owned(), own(4))]),
+            output_tokens: 1,
+        };
+        let of = |name| budgets.of(name).into_values().map(|most| most.tokens.unwrap()).collect::<Vec<_>>();
+        for (name, turn) in
+            [(Some("bob"), 2), (Some("Bob"), 2), (Some("anna"), 4), (Some("ANNA"), 3), (Some("eve"), 1), (None, 1)]
+        {
+            assert_eq!(of(name), [turn, 9], "{name:?}");
+        }
+    }
+}

@@ -306,7 +306,14 @@ impl Inner {
             drop(state);
             self.registry.weigh(live);
         }
-        if stored > known { live.refresh(&*self.store).await } else { Ok(()) }
+        if stored <= known {
+            return Ok(());
+        }
+        let read = live.refresh(&*self.store).await;
+        if let Err(StoreError::Gone { .. }) = &read {
+            self.bury(live);
+        }
+        read
     }
 
     /// What is stored for the open turn as what takes it up again.

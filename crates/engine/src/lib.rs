@@ -94,8 +94,8 @@ pub use spent::{DayOfTurns, Spending, Spent, ToolUse};
 pub use spool::{LargeResults, Spool, Spooling};
 pub use stand_back::let_others_run;
 pub use store::{
-    Append, Balance, CONVERSATION_DOCUMENTS, Ceiling, Chosen, ConversationRecord, Idempotent, Incarnation, KeptBy, Newest,
-    OpenTurn, Page, Reservation, SideRecord, Store, StoreError,
+    Append, Balance, CONVERSATION_DOCUMENTS, Ceiling, Chosen, ConversationRecord, Copied, Idempotent, Incarnation, KeptBy,
+    Newest, OpenTurn, Page, Reservation, SideRecord, Store, StoreError,
 };
 pub use telemetry::{Fact, ModelEnd, Observer, Telemetry, TraceContext};
 pub use watch::{Frame, Watch, WatchFrom};

@@ -247,11 +247,21 @@ impl Live {
         }
     }
 
+    /// The entries of this conversation, and of no other that took its name while they were read.
+    async fn read(&self, store: &dyn Store, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
+        let entries = store.entries(&self.id, from, limit).await?;
+        let chosen = self.lock().chosen.clone();
+        if !entries.is_empty() && store.newest(&self.id, &chosen).await?.incarnation != Some(self.incarnation()) {
+            return Err(StoreError::Gone { conversation: self.id.clone() });
+        }
+        Ok(entries)
+    }
+
     /// Reads what others appended.
     pub(crate) async fn refresh(&self, store: &dyn Store) -> Result<(), StoreError> {
         loop {
             let from = self.lock().journal.next_seq();
-            let entries = store.entries(&self.id, from, READ_PAGE).await?;
+            let entries = self.read(store, from, READ_PAGE).await?;
             let is_all = entries.len() < READ_PAGE;
             self.apply(entries, From::Others);
             if is_all || self.lock().broken.is_some() {
@@ -269,7 +279,7 @@ impl Live {
             if limit == 0 {
                 return Ok(());
             }
-            let entries = store.entries(&self.id, from, limit).await?;
+            let entries = self.read(store, from, limit).await?;
             let is_all = entries.len() < limit;
             self.apply(entries, From::Others);
             if is_all || self.lock().broken.is_some() {

@@ -33,10 +33,16 @@ impl Registry {
             return Ok(live);
         }
         let not_found = || EngineError::NotFound { what: format!("conversation `{id}`") };
-        let record = store.conversation(id).await?.ok_or_else(not_found)?;
-        let live = Arc::new(live_of(&record)?);
-        live.refresh(store).await?;
-        Ok(self.keep(live))
+        loop {
+            let record = store.conversation(id).await?.ok_or_else(not_found)?;
+            let live = Arc::new(live_of(&record)?);
+            match live.refresh(store).await {
+                Ok(()) => return Ok(self.keep(live)),
+                // It was deleted since its record was read; another may have its name.
+                Err(StoreError::Gone { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// The conversation, where it is in memory.

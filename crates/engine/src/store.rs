@@ -8,7 +8,6 @@ use tokio::sync::watch;
 use turnwright_core::budgets::{Amount, Most, Period};
 use turnwright_core::{ConversationId, DriverId, Entry, Seq, StoredEntry, TurnId, UserId};
 
-use crate::artifacts::held_by;
 use crate::place::Place;
 
 /// Where conversations are kept. Every method may be called from any number of tasks and processes at once.
@@ -57,23 +56,25 @@ pub trait Store: Send + Sync + Debug {
     /// reservation is not within its ceilings, likewise, and [`StoreError::TooManyTurns`], where [`SideRecord::RunningTurns`] says so.
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError>;
 
-    /// Creates a conversation with the first entries of another, those through `through`, and with what that holds and what is beside
-    /// it, all or nothing.
+    /// Creates a conversation with the first entries of another and the files that these name, all or nothing. What came to the other
+    /// since, or is beside it, is the other's alone.
     ///
     /// # Errors
-    /// [`StoreError::Exists`], where there is one with its id; [`StoreError::Gone`], where there is no conversation `of` that
-    /// has them all.
-    async fn copy(&self, conversation: ConversationRecord, of: &ConversationId, through: Seq) -> Result<(), StoreError> {
+    /// [`StoreError::Exists`], where there is one with its id; [`StoreError::Gone`], where the other is not there, is another one of
+    /// its name by now, or has not so many.
+    async fn copy(&self, copy: Copied) -> Result<(), StoreError> {
+        let Copied { conversation, of, meant, through, holds } = copy;
         let count = usize::try_from(through.get()).unwrap_or(usize::MAX);
-        let stored = self.entries(of, Seq::FIRST, count).await?;
-        if stored.last().map(|last| last.seq) != Some(through) {
-            return Err(StoreError::Gone { conversation: of.clone() });
+        let stored = self.entries(&of, Seq::FIRST, count).await?;
+        let found = self.newest(&of, &Arc::default()).await?.incarnation;
+        if stored.last().map(|last| last.seq) != Some(through) || found != Some(meant) {
+            return Err(StoreError::Gone { conversation: of });
         }
         let times_ms = stored.iter().map(|stored| stored.at_ms).collect();
         let entries: Vec<Entry> = stored.into_iter().map(|stored| Arc::unwrap_or_clone(stored.entry)).collect();
         let (id, at_ms) = (conversation.id.clone(), conversation.updated_at_ms);
         let mut side = vec![SideRecord::Create(conversation), SideRecord::Times(times_ms)];
-        side.extend(held_by(&entries));
+        side.extend(holds.into_iter().map(|artifact| SideRecord::Holds { artifact }));
         self.append(Append { conversation: id, at: Seq::FIRST, entries, at_ms, side }).await.map(drop)
     }
 
@@ -203,6 +204,21 @@ impl Append {
         let mut own = own.unwrap_or_default().iter();
         self.entries.iter().map(|_| own.next().copied().unwrap_or(self.at_ms)).collect()
     }
+}
+
+/// A conversation that begins with the first entries of another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Copied {
+    /// The one that begins so.
+    pub conversation: ConversationRecord,
+    /// The other's name.
+    pub of: ConversationId,
+    /// Which of that name.
+    pub meant: Incarnation,
+    /// The last entry that both have.
+    pub through: Seq,
+    /// The artifacts that these entries name.
+    pub holds: Vec<String>,
 }
 
 /// A record that is written with entries, or not at all.

@@ -11,7 +11,9 @@ use async_trait::async_trait;
 use tokio::sync::{OnceCell, watch};
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
-use turnwright_engine::{Append, Balance, Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Page, Store, StoreError};
+use turnwright_engine::{
+    Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Newest, OpenTurn, Page, Store, StoreError,
+};
 use turnwright_mcp::sweep_driver;
 use turnwright_store::Storage;
 
@@ -86,8 +88,8 @@ impl Store for SweptStore {
         self.store.append(append).await
     }
 
-    async fn copy(&self, conversation: ConversationRecord, of: &ConversationId, through: Seq) -> Result<(), StoreError> {
-        self.store.copy(conversation, of, through).await
+    async fn copy(&self, copy: Copied) -> Result<(), StoreError> {
+        self.store.copy(copy).await
     }
 
     async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {

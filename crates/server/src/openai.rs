@@ -13,6 +13,7 @@ pub(crate) mod clients;
 mod decided;
 mod deciding;
 pub(crate) mod error;
+mod files;
 mod foreign;
 pub(crate) mod given;
 pub(crate) mod history;

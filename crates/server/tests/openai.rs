@@ -53,6 +53,8 @@ mod stopping;
 mod their_tools;
 #[path = "openai/told_later.rs"]
 mod told_later;
+#[path = "openai/told_otherwise.rs"]
+mod told_otherwise;
 
 /// A server over a store that others may share.
 struct Server {

@@ -34,7 +34,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
-use turnwright_engine::{Append, Balance, Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Page, Store, StoreError};
+use turnwright_engine::{
+    Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Newest, OpenTurn, Page, Store, StoreError,
+};
 
 pub use lease::LEASE;
 pub use options::PostgresOptions;
@@ -257,12 +259,12 @@ impl Store for PostgresStore {
         Ok(entries.into_iter().zip(times_ms).zip(places).map(stored).collect())
     }
 
-    async fn copy(&self, conversation: ConversationRecord, of: &ConversationId, through: Seq) -> Result<(), StoreError> {
-        const COPY: &str = "SELECT copy_conversation($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-        let record = &conversation;
+    async fn copy(&self, copy: Copied) -> Result<(), StoreError> {
+        const COPY: &str = "SELECT begin_as($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+        let Copied { conversation: record, of, meant, through, holds } = copy;
         let (title, settings, mark) = (record.title.as_deref().map(clean), clean(&record.settings), new_mark()?);
         let (created, updated) = (integer(record.created_at_ms), integer(record.updated_at_ms));
-        let through = integer(through.get());
+        let (made, through) = (integer(meant.created_at_ms()), integer(through.get()));
         let answer = self
             .pool
             .ask(
@@ -276,14 +278,17 @@ impl Store for PostgresStore {
                     &updated,
                     &mark,
                     &of.as_str(),
+                    &meant.owner().as_str(),
+                    &made,
                     &through,
+                    &holds,
                 ],
             )
             .await?;
         match answer.rows.first().map(|row| get::<i64>(row, 0)).transpose()? {
             Some(0) => Ok(()),
-            Some(3) => Err(StoreError::Exists { conversation: conversation.id }),
-            Some(_) | None => Err(StoreError::Gone { conversation: of.clone() }),
+            Some(3) => Err(StoreError::Exists { conversation: record.id }),
+            Some(_) | None => Err(StoreError::Gone { conversation: of }),
         }
     }
 

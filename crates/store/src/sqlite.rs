@@ -38,7 +38,9 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
-use turnwright_engine::{Append, Balance, Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Page, Store, StoreError};
+use turnwright_engine::{
+    Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Newest, OpenTurn, Page, Store, StoreError,
+};
 
 pub use failure::mend;
 pub use options::{Durability, SqliteOptions};
@@ -185,8 +187,8 @@ impl Store for SqliteStore {
         Ok(entries.into_iter().zip(times_ms).zip(places).map(stored).collect())
     }
 
-    async fn copy(&self, conversation: ConversationRecord, of: &ConversationId, through: Seq) -> Result<(), StoreError> {
-        self.writer.write(Write::Copy { conversation, of: of.clone(), through }).await
+    async fn copy(&self, copy: Copied) -> Result<(), StoreError> {
+        self.writer.write(Write::Copy(copy)).await
     }
 
     async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {

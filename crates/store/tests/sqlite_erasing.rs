@@ -11,7 +11,7 @@ use turnwright_engine::search::{Search, Texts};
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Append, ConversationRecord, Document, Documents, Idempotent, SideRecord, Store};
 use turnwright_store::{SqliteOptions, SqliteStore};
-use turnwright_testkit::record;
+use turnwright_testkit::{copied, record};
 
 fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(&SqliteOptions::in_directory(folder)).unwrap()
@@ -102,7 +102,7 @@ async fn what_several_conversations_begin_with_is_stored_once_and_erased_with_th
     };
     let alone = size().await;
     for (copy, through) in [("two", 2), ("three", 3), ("three-again", 3)] {
-        store.copy(record(copy), &id("first"), at(through)).await.unwrap();
+        store.copy(copied(record(copy), &record("first"), through)).await.unwrap();
     }
     assert!(size().await < alone + 16 * 1024, "{} bytes, {alone} before the copies", size().await);
     // Who is gone, and what nobody shows any more after that.

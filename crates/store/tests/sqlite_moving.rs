@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserMessage};
 use turnwright_engine::{Append, ConversationRecord, Store};
 use turnwright_store::{Location, SqliteOptions, SqliteStore, backup, check, move_all};
-use turnwright_testkit::record;
+use turnwright_testkit::{copied, record};
 
 /// A database with one entry, closed.
 async fn made(file: PathBuf) -> PathBuf {
@@ -71,7 +71,7 @@ async fn what_conversations_share_is_whole_in_a_backup_and_looked_at_for_each() 
     // More than are read at once.
     say(&store, "a", 2, 449).await;
     for copy in ["b", "c", "d"] {
-        store.copy(record(copy), &id("a"), Seq::new(430).unwrap()).await.unwrap();
+        store.copy(copied(record(copy), &record("a"), 430)).await.unwrap();
         say(&store, copy, 431, 7).await;
     }
     store.create(record("empty")).await.unwrap();

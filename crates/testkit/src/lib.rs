@@ -20,6 +20,6 @@ pub use documents::MemoryDocuments;
 pub use nodes::{Exchange, Handing, TestNode};
 pub use port::Port;
 pub use provider::{Answer, ScriptedProvider, ScriptedProviders, call, text};
-pub use record::record;
+pub use record::{copied, record};
 pub use source::{Effect, ScriptedSource, ScriptedTool};
 pub use store::{Disk, Fuse, MemoryStore};

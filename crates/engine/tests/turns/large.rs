@@ -192,7 +192,7 @@ async fn a_fork_holds_what_its_results_name() {
     engine.wait(&id(), sent.turn_id).await.unwrap();
     let forked = engine.fork(&id(), None, NewConversation::default()).await.unwrap();
     let last = engine.journal(&id()).await.unwrap().last_seq().unwrap();
-    let branched = engine.branch(&id(), last, NewConversation::default()).await.unwrap();
+    let branched = engine.branch(&id(), (last, u64::MAX), NewConversation::default()).await.unwrap();
     let kept = artifacts.files()[0].0.id.clone();
     assert!(artifacts.artifact(&turnwright_core::UserId::local(), &kept).await.unwrap().is_some());
     assert_eq!(store.held(), [(id(), kept.clone()), (forked.id, kept.clone()), (branched.id, kept)]);

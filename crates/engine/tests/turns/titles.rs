@@ -66,7 +66,8 @@ async fn a_copy_is_titled_by_what_it_shows() {
     let (world, ids) = said(&["a secret plan", "hello"]).await;
     world.engine.hide(&world.id, ids[0]).await.unwrap();
     let journal = world.journal().await;
-    let copy = world.engine.branch(&world.id, journal.last_seq().unwrap(), NewConversation::default()).await.unwrap();
+    let copy =
+        world.engine.branch(&world.id, (journal.last_seq().unwrap(), u64::MAX), NewConversation::default()).await.unwrap();
     assert_eq!(copy.title.as_deref(), Some("hello"));
     let entries: Vec<_> = journal.entries().iter().map(|stored| (*stored.entry).clone()).collect();
     let taken_in = world.engine.import(WholeJournal { entries, ..WholeJournal::empty(NewConversation::default()) }).await;

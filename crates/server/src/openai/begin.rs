@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
-use turnwright_core::{ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, Seq, ToolDefinition, is_blank};
+use turnwright_core::{
+    ApprovalId, CallId, ContentBlock, ConversationId, Entry, IdError, Journal, Seq, ToolDefinition, is_blank,
+};
 use turnwright_engine::{
     ClientResult, ConversationChange, Engine, EngineError, NewConversation, OnWaiting, SettingsOverlay, StoreError,
     WholeJournal,
@@ -16,10 +18,11 @@ use super::again::{Again, Came, taken_up};
 use super::buried;
 use super::decided::{decides_in_one, decision};
 use super::deciding::decide;
+use super::files;
 use super::given::{self, GivenBefore, given, given_otherwise, goes_on};
 use super::history::{History, Item, Said, mark, said_again, said_last};
 use super::ids;
-use super::known::Fingerprint;
+use super::known::{Fingerprint, TakenOver};
 use super::recalled;
 use super::referred;
 use super::responses::object::{PREFIX, offered_to, part_after, turn_of};
@@ -199,11 +202,11 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     if !has_results
         && ask.conversation.is_none()
         && !ask.history.before.is_empty()
-        && let Some((conversation, turn)) = match state.known().find(&before) {
+        && let Some((conversation, turn, known_at_ms)) = match state.known().find(&before) {
             Some(known) => Some(known),
             None => recalled::conversation_of(state, &ask.history.before, &before, &of_conversation(&ask)).await?,
         }
-        && let Some(last) = last_of_newest(state.engine(), &conversation, turn).await?
+        && let Some(last) = last_of_newest(state.engine(), &conversation, (turn, known_at_ms)).await?
     {
         match say(state, Place::Next(conversation, last), &ask, users.clone(), history.clone()).await {
             // Another request goes on with it, and this one in a copy.
@@ -221,13 +224,44 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
             return Err(ApiError::invalid(what).about(format!("messages[{at}].tool_call_id")));
         }
         state.engine().has_room_for(&users)?;
-        let before = take_over(state, &conversation, &ask).await?;
-        if users.is_empty() {
-            return take_up(state, conversation, &ask, before, history).await;
-        }
-        return say(state, Place::There(conversation), &ask, users, history).await;
+        let files = files::bring(state, &mut ask.history).await?;
+        let begun = say_in_copy(state, conversation, &ask, users, history).await?;
+        files.keep(state, &begun.conversation).await;
+        return Ok(begun);
     }
     say(state, Place::New(conversation), &ask, users, history).await
+}
+
+/// Says it in a conversation into which its history is taken over.
+async fn say_in_copy(
+    state: &ServerState,
+    mut conversation: ConversationId,
+    ask: &Ask,
+    users: Vec<ContentBlock>,
+    history: Fingerprint,
+) -> Result<Begun, ApiError> {
+    loop {
+        let (newest_user, before) = take_over(state, &conversation, ask).await?;
+        if users.is_empty() {
+            return take_up(state, conversation, ask, before, history).await;
+        }
+        // Where the client named it, it is meant whoever says something there.
+        let next = newest_user.filter(|_| ask.conversation.is_none());
+        let place = match next {
+            Some(last) => Place::Next(conversation.clone(), last),
+            None => Place::There(conversation.clone()),
+        };
+        match say(state, place, ask, users.clone(), history.clone()).await {
+            // Another process took it for a conversation that says the same, before anything was said here.
+            Err(error) if next.is_some() && is_overtaken(&error) => {
+                if let Some(begun) = begun_before(state, ask, &users, &history).await? {
+                    return Ok(begun);
+                }
+                conversation = Engine::new_id()?;
+            }
+            said => return said,
+        }
+    }
 }
 
 /// What comes of results of the client's own calls, where the request brings some that its conversation goes on with.
@@ -434,9 +468,13 @@ pub(super) fn of_conversation(ask: &Ask) -> SettingsOverlay {
     }
 }
 
-/// Takes the history that the client brings over into a new conversation. Where the same request did that before: the last entry that
-/// it took over.
-async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask) -> Result<Option<Seq>, ApiError> {
+/// Takes the history that the client brings over into a new conversation: what a person said last in it; and, where the same request
+/// did that before, the last entry that it took over.
+async fn take_over(
+    state: &ServerState,
+    conversation: &ConversationId,
+    ask: &Ask,
+) -> Result<(Option<Seq>, Option<Seq>), ApiError> {
     let unreadable = |what: String| ApiError::invalid(what).about("messages");
     for item in ask.history.before_users() {
         if let Said::User(content) = &item.said {
@@ -446,12 +484,15 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
     let bytes = written::list(ask.history.before_users()).map_err(|error| unreadable(error.to_string()))?;
     let settings = ask.overlay.over(&state.engine().defaults());
     let taken = state.known().fingerprint(state.engine().user()).of_history(&bytes, &settings);
-    if branch(state, conversation, ask, &taken).await? {
-        return Ok(None);
+    if let Some(newest_user) = branch(state, conversation, ask, &taken).await? {
+        return Ok((newest_user, None));
     }
     let read = import::read(&bytes, &settings).map_err(|error| unreadable(error.to_string()))?;
-    let Some(read) = read.conversations.into_iter().next() else { return Ok(None) };
-    let last = u64::try_from(read.entries.len()).ok().and_then(Seq::new);
+    let Some(read) = read.conversations.into_iter().next() else { return Ok((None, None)) };
+    let place = |count: usize| u64::try_from(count).ok().and_then(Seq::new);
+    let last = place(read.entries.len());
+    let newest_user = read.entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
+    let newest_user = newest_user.and_then(|at| place(at.saturating_add(1)));
     let whole = WholeJournal {
         conversation: new_conversation(conversation, ask),
         created_at_ms: None,
@@ -461,13 +502,13 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
     match state.engine().import(whole).await {
         Ok(_) => {
             if let Some(last) = last {
-                state.known().taken_over(&taken, conversation.clone(), last);
+                state.known().taken_over(&taken, TakenOver { conversation: conversation.clone(), last, newest_user });
             }
-            Ok(None)
+            Ok((newest_user, None))
         }
         // The same request came before.
         Err(EngineError::Exists { .. } | EngineError::Store(StoreError::Exists { .. })) if ask.idempotency.is_some() => {
-            Ok(last)
+            Ok((newest_user, last))
         }
         // It was not there for the caller: it is somebody else's.
         Err(EngineError::Exists { id }) if ask.conversation.is_some() => {
@@ -481,13 +522,25 @@ fn new_conversation(conversation: &ConversationId, ask: &Ask) -> NewConversation
     NewConversation { id: Some(conversation.clone()), title: None, overlay: of_conversation(ask), idempotency: None }
 }
 
-/// Begins a conversation with what was taken over before and is the same to the letter; whether there is such a thing.
-async fn branch(state: &ServerState, conversation: &ConversationId, ask: &Ask, taken: &Fingerprint) -> Result<bool, ApiError> {
-    let Some((of, last)) = state.known().find_taken_over(taken) else { return Ok(false) };
-    match state.engine().branch(&of, last, new_conversation(conversation, ask)).await {
-        Ok(_) => Ok(true),
+/// Begins a conversation with what was taken over before and is the same to the letter, where there is such a thing: what a person said
+/// last in it.
+async fn branch(
+    state: &ServerState,
+    conversation: &ConversationId,
+    ask: &Ask,
+    taken: &Fingerprint,
+) -> Result<Option<Option<Seq>>, ApiError> {
+    let Some((of, known_at_ms)) = state.known().find_taken_over(taken) else { return Ok(None) };
+    let new = new_conversation(conversation, ask);
+    match state.engine().branch(&of.conversation, (of.last, known_at_ms), new).await {
+        Ok(_) => Ok(Some(of.newest_user)),
         // It was deleted meanwhile; or this one is there already, which is told as where it is taken over.
-        Err(EngineError::NotFound { .. } | EngineError::Invalid { .. } | EngineError::Exists { .. }) => Ok(false),
+        Err(
+            EngineError::NotFound { .. }
+            | EngineError::Invalid { .. }
+            | EngineError::Exists { .. }
+            | EngineError::Store(StoreError::Gone { .. } | StoreError::Exists { .. }),
+        ) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -13,6 +13,7 @@ use turnwright_host::import;
 
 use super::clients;
 use super::foreign;
+use super::ids;
 use super::known::Fingerprint;
 use crate::error::ApiError;
 
@@ -133,6 +134,12 @@ impl History {
         self.before.iter().chain(self.fresh.iter().take(self.first_user()))
     }
 
+    /// The same, to be changed.
+    pub(crate) fn before_users_mut(&mut self) -> impl Iterator<Item = &mut Item> {
+        let first = self.first_user();
+        self.before.iter_mut().chain(self.fresh.iter_mut().take(first))
+    }
+
     /// How many blocks each of those messages has.
     pub(crate) fn user_lengths(&self) -> Vec<usize> {
         let said = self.fresh.iter().skip(self.first_user()).map(|item| match &item.said {
@@ -240,6 +247,10 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
                 let (texts, all) = answer.get_or_insert_default();
                 texts.extend(Some(text.trim()).filter(|text| !text.is_empty()));
                 all.extend(calls.iter().map(String::as_str));
+                // The names of our own are each of one call. What others are called may be called so elsewhere too.
+                if calls.iter().any(|call| ids::read_call(call).is_none()) {
+                    arguments_of(&item.messages).iter().for_each(|arguments| fingerprint.named(arguments));
+                }
                 continue;
             }
             Said::System(_) | Said::Echo => continue,
@@ -252,7 +263,10 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
                 fingerprint.user(&text_of(content));
                 content.iter().filter_map(bytes_of).for_each(|bytes| fingerprint.attached(bytes));
             }
-            Said::Result { call, .. } => fingerprint.result(call),
+            Said::Result { call, content } => {
+                fingerprint.result(call, &text_of(content));
+                content.iter().filter_map(bytes_of).for_each(|bytes| fingerprint.attached(bytes));
+            }
             Said::Approval { request: id, .. } | Said::Reference { id, .. } => fingerprint.named(id),
             Said::System(_) | Said::Answer { .. } | Said::Echo => {}
         }
@@ -266,12 +280,30 @@ fn mark_answer(fingerprint: &mut Fingerprint, answer: Option<(Vec<&str>, Vec<&st
     }
 }
 
+/// The arguments of the calls of an answer, as texts.
+fn arguments_of(messages: &Messages) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct WireCalls {
+        #[serde(default)]
+        tool_calls: Option<Vec<Value>>,
+    }
+    let read = |message: &str| serde_json::from_str(message).ok().and_then(|wire: WireCalls| wire.tool_calls);
+    let calls: Vec<Value> = match messages {
+        Messages::Written(message) => read(message).unwrap_or_default(),
+        Messages::Made(values) => {
+            values.iter().filter_map(|value| value.get("tool_calls")?.as_array()).flatten().cloned().collect()
+        }
+    };
+    calls.iter().filter_map(|call| Some(call.pointer("/function/arguments")?.as_str()?.to_owned())).collect()
+}
+
 /// What a block holds that its text does not tell.
 fn bytes_of(block: &ContentBlock) -> Option<&str> {
     match block {
         ContentBlock::Image { data, .. } | ContentBlock::Audio { data, .. } => Some(data),
         ContentBlock::Resource { resource } => resource.blob.as_deref(),
-        ContentBlock::Text { .. } | ContentBlock::ResourceLink { .. } => None,
+        ContentBlock::ResourceLink { uri, .. } => Some(uri),
+        ContentBlock::Text { .. } => None,
     }
 }
 

@@ -11,26 +11,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 use turnwright_core::{ConversationId, Seq, TurnId, TurnSettings, UserId};
+use turnwright_engine::{Clock, SystemClock};
 
 use super::track::Part;
 
 /// How many histories, and requests, are remembered.
 const MAX_KNOWN: NonZeroUsize = NonZeroUsize::new(4_096).unwrap();
 
+/// A history as a conversation has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TakenOver {
+    pub(crate) conversation: ConversationId,
+    /// Its last entry.
+    pub(crate) last: Seq,
+    /// What a person said last in it.
+    pub(crate) newest_user: Option<Seq>,
+}
+
 /// Histories by their fingerprint.
 #[derive(Debug, Default)]
 pub(crate) struct KnownHistories {
     keys: RandomState,
+    clock: SystemClock,
     known: Mutex<Known>,
 }
 
 #[derive(Debug)]
 struct Known {
-    found: LruCache<u64, (ConversationId, TurnId)>,
+    /// Conversations by their names, each with when it was known: one that was made since is another.
+    found: LruCache<u64, (ConversationId, TurnId, u64)>,
     /// Histories that no journal says.
     missed: LruCache<u64, ()>,
-    /// What was taken over, and the last entry of that.
-    taken_over: LruCache<u64, (ConversationId, Seq)>,
+    /// What was taken over, and when.
+    taken_over: LruCache<u64, (TakenOver, u64)>,
     /// What requests began, and when.
     asked: LruCache<u64, (ConversationId, Part, u64)>,
     /// When requests came that have begun nothing yet.
@@ -72,9 +85,9 @@ impl Fingerprint {
         }
     }
 
-    /// A client's result.
-    pub(crate) fn result(&mut self, call: &str) {
-        (3_u8, call).hash(&mut self.0);
+    /// A client's result: the call's name, and its text.
+    pub(crate) fn result(&mut self, call: &str, text: &str) {
+        (3_u8, call, text).hash(&mut self.0);
     }
 
     /// Something of an earlier answer that is named and not said.
@@ -129,13 +142,13 @@ impl KnownHistories {
         self.known().asked.peek(&request.0.finish()).cloned()
     }
 
-    /// Remembers that a history was taken over as the entries of `conversation` through `last`.
-    pub(crate) fn taken_over(&self, history: &Fingerprint, conversation: ConversationId, last: Seq) {
-        self.known().taken_over.put(history.0.finish(), (conversation, last));
+    /// Remembers as what a history was taken over.
+    pub(crate) fn taken_over(&self, history: &Fingerprint, taken: TakenOver) {
+        self.known().taken_over.put(history.0.finish(), (taken, self.clock.now_ms()));
     }
 
-    /// As which entries this history was taken over.
-    pub(crate) fn find_taken_over(&self, history: &Fingerprint) -> Option<(ConversationId, Seq)> {
+    /// As what this history was taken over, and when that was known, in milliseconds since 1970 UTC.
+    pub(crate) fn find_taken_over(&self, history: &Fingerprint) -> Option<(TakenOver, u64)> {
         self.known().taken_over.get(&history.0.finish()).cloned()
     }
 
@@ -148,11 +161,11 @@ impl KnownHistories {
 
     /// Remembers that this history is all of `conversation` up to the end of `turn`.
     pub(crate) fn remember(&self, history: &Fingerprint, conversation: ConversationId, turn: TurnId) {
-        self.known().found.put(history.0.finish(), (conversation, turn));
+        self.known().found.put(history.0.finish(), (conversation, turn, self.clock.now_ms()));
     }
 
-    /// The conversation of this history.
-    pub(crate) fn find(&self, history: &Fingerprint) -> Option<(ConversationId, TurnId)> {
+    /// The conversation of this history, its turn, and when that was known, in milliseconds since 1970 UTC.
+    pub(crate) fn find(&self, history: &Fingerprint) -> Option<(ConversationId, TurnId, u64)> {
         self.known().found.get(&history.0.finish()).cloned()
     }
 
@@ -171,7 +184,7 @@ impl KnownHistories {
         let told: HashSet<ConversationId> = {
             let asked: HashSet<&ConversationId> = conversations.iter().collect();
             let known = self.known();
-            let found = known.found.iter().map(|(_, (told, _))| told);
+            let found = known.found.iter().map(|(_, (told, ..))| told);
             let told = found.chain(known.asked.iter().map(|(_, (told, ..))| told));
             told.filter(|told| asked.contains(told)).cloned().collect()
         };

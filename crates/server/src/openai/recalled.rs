@@ -46,7 +46,7 @@ impl Exchange {
 
 /// The conversation that says what the history up to its newest answer says and no more, and its newest turn. It is one that has no
 /// other settings than a new one would have, so that nothing runs that would not there. The history is known from then on; one that
-/// nobody told is looked for once.
+/// nobody told is looked for once. As [`KnownHistories::find`](super::known::KnownHistories::find) tells it; it is what it is now.
 ///
 /// # Errors
 /// As the store's.
@@ -55,11 +55,12 @@ pub(crate) async fn conversation_of(
     before: &[Item],
     history: &Fingerprint,
     settings: &SettingsOverlay,
-) -> Result<Option<(ConversationId, TurnId)>, ApiError> {
+) -> Result<Option<(ConversationId, TurnId, u64)>, ApiError> {
     if state.known().was_missed(history) {
         return Ok(None);
     }
     if let Some((exchanges, waited)) = of_history(before) {
+        let given = given_in(before);
         let is_named = waited.is_some();
         let candidates = match waited {
             Some(named) => where_there(state.engine().conversation(&named).await)?.into_iter().collect(),
@@ -71,12 +72,12 @@ pub(crate) async fn conversation_of(
             let look = |journal: &Journal| {
                 let (said, turn) = of_journal(journal).filter(|_| is_named || journal.open_turn().is_none())?;
                 let is_it = said.len() == exchanges.len() && exchanges.iter().zip(&said).all(|(told, said)| told.is_of(said));
-                is_it.then_some(turn)
+                (is_it && given.iter().all(|given| has_result(journal, given))).then_some(turn)
             };
             match state.engine().look(&conversation, look).await {
                 Ok(Some(turn)) => {
                     state.known().remember(history, conversation.clone(), turn);
-                    return Ok(Some((conversation, turn)));
+                    return Ok(Some((conversation, turn, u64::MAX)));
                 }
                 Ok(None) => {}
                 Err(error @ (EngineError::Store(StoreError::Unusable { .. }) | EngineError::ShuttingDown)) => {
@@ -106,12 +107,29 @@ fn of_history(items: &[Item]) -> Option<(Vec<Exchange>, Option<ConversationId>)>
                 }
                 None => exchanges.answered(text),
             },
-            // What ran, and what was decided about it, stands between answers.
+            // What was decided, and what ran, stands between answers; what that gave is compared for itself.
             Said::System(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => {}
             Said::Reference { .. } => return None,
         }
     }
     Some((exchanges.done(), waited))
+}
+
+/// What the client's tools gave, as text.
+fn given_in(items: &[Item]) -> Vec<String> {
+    let given = items.iter().filter_map(|item| match &item.said {
+        Said::Result { content, .. } => Some(text_of(content)),
+        _ => None,
+    });
+    given.collect()
+}
+
+fn has_result(journal: &Journal, given: &str) -> bool {
+    let results = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+        Entry::Result(result) => Some(text_of(&result.content)),
+        _ => None,
+    });
+    results.into_iter().any(|result| result == given)
 }
 
 /// What was told before a person was waited for, and the conversation that was named with that.

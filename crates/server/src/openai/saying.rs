@@ -126,13 +126,18 @@ pub(super) async fn say_after(
     }
 }
 
-/// What people said last in this turn, where it is the newest.
+/// What people said last in this turn, where it is the newest. It was known at this time, in milliseconds since 1970 UTC: what began
+/// since is another of the same name, whose first was deleted.
 pub(super) async fn last_of_newest(
     engine: &Engine,
     conversation: &ConversationId,
-    turn: TurnId,
+    (turn, known_at_ms): (TurnId, u64),
 ) -> Result<Option<Seq>, ApiError> {
-    let look = |journal: &Journal| journal.turn().is_some_and(|newest| newest.id() == turn).then(|| journal.newest_user())?;
+    let look = |journal: &Journal| {
+        let began_before = journal.entry(turn.0).is_some_and(|first| first.at_ms <= known_at_ms);
+        let is_newest = journal.turn().is_some_and(|newest| newest.id() == turn);
+        (is_newest && began_before).then(|| journal.newest_user())?
+    };
     Ok(where_there(engine.look(conversation, look).await)?.flatten())
 }
 

@@ -32,6 +32,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { script: include_str!("../migrations/postgres/0004_incarnations.sql"), oldest: 1 },
     // The function `append_holding` too.
     Migration { script: include_str!("../migrations/postgres/0005_documents_of_copies.sql"), oldest: 1 },
+    Migration { script: include_str!("../migrations/postgres/0006_beginnings.sql"), oldest: 1 },
 ];
 
 /// The oldest server that does all that is asked of it: `bit_count` came with it.

@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, params};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
-use turnwright_engine::{CONVERSATION_DOCUMENTS, Chosen, ConversationRecord, Incarnation, SideRecord, StoreError};
+use turnwright_engine::{CONVERSATION_DOCUMENTS, Chosen, ConversationRecord, Copied, Incarnation, SideRecord, StoreError};
 
 use super::documents::Change;
 use super::rates::Replace;
@@ -29,11 +29,7 @@ pub(super) enum Write {
         /// What must be chosen for it, where that matters.
         of: Option<Chosen>,
     },
-    Copy {
-        conversation: ConversationRecord,
-        of: ConversationId,
-        through: Seq,
-    },
+    Copy(Copied),
     Append(EncodedAppend),
     Document(Change),
     Account(accounts::Change),
@@ -84,7 +80,7 @@ impl Write {
     pub(super) fn conversation(&self) -> Option<&ConversationId> {
         match self {
             Self::Append(append) => Some(&append.conversation),
-            Self::Copy { conversation, .. } => Some(&conversation.id),
+            Self::Copy(copy) => Some(&copy.conversation.id),
             Self::Create(_)
             | Self::Update { .. }
             | Self::Delete { .. }
@@ -103,7 +99,10 @@ impl Write {
     /// About how many bytes it holds.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Create(record) | Self::Copy { conversation: record, .. } => record_bytes(record),
+            Self::Create(record) => record_bytes(record),
+            Self::Copy(copy) => {
+                copy.holds.iter().map(String::len).fold(record_bytes(&copy.conversation), usize::saturating_add)
+            }
             Self::Update { chosen, of, .. } => chosen_bytes(chosen) + chosen_bytes(of),
             Self::Delete { of, .. } => of.as_ref().map_or(0, chosen_bytes),
             Self::Account(_) | Self::RemoveOld(_) | Self::ForgetRequests { .. } | Self::Nothing => 0,
@@ -146,7 +145,7 @@ impl Write {
                 Ok(()) => delete(connection, id),
                 refused => Ok(refused),
             },
-            Self::Copy { conversation, of, through } => copy(connection, conversation, of, *through),
+            Self::Copy(copied) => copy(connection, copied),
             Self::Append(append) => append.carry_out(connection),
             Self::Document(change) => change.carry_out(connection),
             Self::Account(change) => change.carry_out(connection),
@@ -228,16 +227,21 @@ pub(super) fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::
 }
 
 /// The entries are not looked at.
-fn copy(connection: &Connection, record: &ConversationRecord, of: &ConversationId, through: Seq) -> rusqlite::Result<Verdict> {
-    let after = integer(through.get()).saturating_add(1);
-    let Some((source, _)) = find(connection, of)?.filter(|(_, next)| after <= *next) else { return Ok(Err(gone(of))) };
-    if insert(connection, record, after, integer(record.updated_at_ms))? == 0 {
+fn copy(connection: &Connection, copied: &Copied) -> rusqlite::Result<Verdict> {
+    let Copied { conversation: record, of, meant, through, holds } = copied;
+    let through = integer(through.get());
+    let source = match find_of(connection, of, Some(meant))? {
+        Found::It(key, next) if through < next => key,
+        Found::It(..) | Found::Another | Found::Nothing => return Ok(Err(gone(of))),
+    };
+    if insert(connection, record, through.saturating_add(1), integer(record.updated_at_ms))? == 0 {
         return Ok(Err(exists(&record.id)));
     }
     let key = connection.last_insert_rowid();
-    beginning::share(connection, source, integer(through.get()), key)?;
-    connection.prepare_cached(sql::COPY_USES)?.execute((source, key))?;
-    knowledge::copy_beside(connection, of, key)?;
+    beginning::share(connection, source, through, key)?;
+    for artifact in holds {
+        connection.prepare_cached(sql::HOLD_ARTIFACT)?.execute((key, artifact))?;
+    }
     Ok(Ok(()))
 }
 

@@ -2,9 +2,9 @@
 
 use turnwright_core::{ContentBlock, Entry, ModelRef, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::artifacts::{Artifact, Draft, Removal};
-use turnwright_engine::{Append, ConversationRecord, SideRecord, StoreError};
+use turnwright_engine::{Append, ConversationRecord, Copied, SideRecord, StoreError};
 use turnwright_store::Storage;
-use turnwright_testkit::record;
+use turnwright_testkit::{copied, record};
 
 use super::Full;
 
@@ -95,7 +95,11 @@ pub(crate) async fn what_an_append_says_that_it_holds_goes_with_the_last_convers
         store.append(append).await.unwrap();
     }
     let copy = conversation("c2", &ada);
-    store.copy(copy, &"c1".parse().unwrap(), Seq::FIRST).await.unwrap();
+    let copy =
+        Copied { holds: vec!["art_1".to_owned(), "art_missing".to_owned()], ..copied(copy, &conversation("c1", &ada), 1) };
+    store.copy(copy).await.unwrap();
+    // What the other holds it has not where it is not said.
+    store.copy(copied(conversation("c3", &ada), &conversation("c1", &ada), 1)).await.unwrap();
     store.sweep_artifacts(9).await.unwrap();
     let left = async || store.artifact(&ada, "art_1").await.unwrap().is_some();
     assert!(left().await);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use turnwright_core::{Control, Entry, MessageId, Seq, TurnId};
 use turnwright_engine::{KeptBy, SideRecord, StoreError};
+use turnwright_testkit::copied;
 
 use super::Backend;
 use super::fixtures::{all, append, every_kind, record, said, seq, stored, with};
@@ -62,18 +63,21 @@ pub(super) async fn a_conversation_begins_with_the_first_entries_of_another(back
     let whole = all(&*store, "a").await;
     let id = "a".parse().unwrap();
 
-    store.copy(record("b", 7), &id, seq(5)).await.unwrap();
+    store.copy(copied(record("b", 7), &record("a", 1), 5)).await.unwrap();
     store.append(append("b", 6, vec![said("more")])).await.unwrap();
 
     assert_eq!(all(&*store, "b").await[..5], whole[..5]);
     assert_eq!(all(&*store, "b").await[5..], stored(&append("b", 6, vec![said("more")])));
     assert_eq!(store.conversation(&"b".parse().unwrap()).await.unwrap().unwrap().created_at_ms, record("b", 7).created_at_ms);
     let exists = StoreError::Exists { conversation: "b".parse().unwrap() };
-    assert_eq!(store.copy(record("b", 7), &id, seq(5)).await, Err(exists));
-    let too_far = store.copy(record("c", 7), &id, seq(whole.len() as u64 + 1)).await;
+    assert_eq!(store.copy(copied(record("b", 7), &record("a", 1), 5)).await, Err(exists));
+    let too_far = store.copy(copied(record("c", 7), &record("a", 1), whole.len() as u64 + 1)).await;
     assert_eq!(too_far, Err(StoreError::Gone { conversation: id.clone() }));
-    let of_nobody = store.copy(record("c", 7), &"x".parse().unwrap(), seq(1)).await;
+    let of_nobody = store.copy(copied(record("c", 7), &record("x", 1), 1)).await;
     assert_eq!(of_nobody, Err(StoreError::Gone { conversation: "x".parse().unwrap() }));
+    // One that has the name of another that was deleted.
+    let of_another = store.copy(copied(record("c", 7), &record("a", 2), 1)).await;
+    assert_eq!(of_another, Err(StoreError::Gone { conversation: id.clone() }));
     assert_eq!(store.conversation(&"c".parse().unwrap()).await.unwrap(), None);
     store.delete(&id).await.unwrap();
     assert_eq!(all(&*store, "b").await.len(), 6);
@@ -93,7 +97,7 @@ pub(super) async fn what_copies_begin_with_stays_whichever_of_them_is_deleted(ba
             if copy == "longer" {
                 store.append(own("same", 7)).await.unwrap();
             }
-            store.copy(record(id(copy).as_str(), 1), &id(of), seq(through)).await.unwrap();
+            store.copy(copied(record(id(copy).as_str(), 1), &record(id(of).as_str(), 1), through)).await.unwrap();
             if copy == "longer" {
                 store.append(own(copy, 8)).await.unwrap();
             }
@@ -128,9 +132,8 @@ pub(super) async fn a_copy_takes_back_what_its_beginning_does(backend: &dyn Back
     store.create(record("a", 1)).await.unwrap();
     let hidden = Entry::Control(Control::Hidden { message: MessageId(seq(1)) });
     store.append(append("a", 1, vec![said("1"), hidden, said("2")])).await.unwrap();
-    let id = "a".parse().unwrap();
-    store.copy(record("before", 1), &id, seq(1)).await.unwrap();
-    store.copy(record("after", 1), &id, seq(2)).await.unwrap();
+    store.copy(copied(record("before", 1), &record("a", 1), 1)).await.unwrap();
+    store.copy(copied(record("after", 1), &record("a", 1), 2)).await.unwrap();
     assert!(!store.takes_back(&"before".parse().unwrap()).await.unwrap());
     assert!(store.takes_back(&"after".parse().unwrap()).await.unwrap());
 }

@@ -7,7 +7,7 @@ use turnwright_core::{
 use turnwright_engine::search::Search;
 use turnwright_engine::{Append, ConversationRecord};
 use turnwright_store::Storage;
-use turnwright_testkit::record;
+use turnwright_testkit::{copied, record};
 
 use super::Full;
 
@@ -87,7 +87,7 @@ pub(crate) async fn what_a_copy_begins_with_is_found_in_it_too(full: &dyn Full) 
     create(store, "c1", "local", None).await;
     append(store, "c1", 1, vec![user("a fox"), assistant("a hen"), user("a newt")]).await;
     for copy in ["c2", "c3"] {
-        store.copy(record(copy), &"c1".parse().unwrap(), Seq::new(2).unwrap()).await.unwrap();
+        store.copy(copied(record(copy), &record("c1"), 2)).await.unwrap();
     }
     append(store, "c2", 3, vec![user("an eel"), Entry::Control(Control::Hidden { message: MessageId(Seq::FIRST) })]).await;
     let sorted = async |words: &str| {
