@@ -309,7 +309,8 @@ impl Inner {
         if stored <= known {
             return Ok(());
         }
-        let read = live.refresh(&*self.store).await;
+        // Seldom done, and large.
+        let read = Box::pin(live.refresh(&*self.store)).await;
         if let Err(StoreError::Gone { .. }) = &read {
             self.bury(live);
         }

@@ -36,7 +36,7 @@ impl Registry {
         loop {
             let record = store.conversation(id).await?.ok_or_else(not_found)?;
             let live = Arc::new(live_of(&record)?);
-            match live.refresh(store).await {
+            match Box::pin(live.refresh(store)).await {
                 Ok(()) => return Ok(self.keep(live)),
                 // It was deleted since its record was read; another may have its name.
                 Err(StoreError::Gone { .. }) => {}

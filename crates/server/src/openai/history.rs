@@ -249,7 +249,9 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
                 all.extend(calls.iter().map(String::as_str));
                 // The names of our own are each of one call. What others are called may be called so elsewhere too.
                 if calls.iter().any(|call| ids::read_call(call).is_none()) {
-                    arguments_of(&item.messages).iter().for_each(|arguments| fingerprint.named(arguments));
+                    for arguments in arguments_of(&item.messages) {
+                        fingerprint.named(&arguments);
+                    }
                 }
                 continue;
             }
