@@ -61,7 +61,7 @@ pub(super) async fn a_conversation_begins_with_the_first_entries_of_another(back
     store.create(record("a", 1)).await.unwrap();
     store.append(append("a", 1, every_kind())).await.unwrap();
     let whole = all(&*store, "a").await;
-    let id = "a".parse().unwrap();
+    let id: turnwright_core::ConversationId = "a".parse().unwrap();
 
     store.copy(copied(record("b", 7), &record("a", 1), 5)).await.unwrap();
     store.append(append("b", 6, vec![said("more")])).await.unwrap();
