@@ -70,7 +70,7 @@ async fn results_and_arguments_of_calls_elsewhere_are_part_of_what_a_history_say
         let goes_on = async |arguments: &str, result: &str| {
             let mut messages = history(arguments, result);
             messages.extend([said("Well."), user("And then?")]);
-            conversation(&server.chat(&json!({"messages": messages})).await)
+            conversation(&server.chat(&json!({"messages": messages})).await).to_owned()
         };
         let other = goes_on("{\"at\": 1}", "ocelot").await;
         let shown = last_shown(&server);
