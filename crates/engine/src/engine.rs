@@ -277,6 +277,11 @@ impl Engine {
         &*self.inner.clock
     }
 
+    /// The same, for whoever outlives this handle.
+    pub fn shared_clock(&self) -> Arc<dyn Clock> {
+        self.inner.clock.clone()
+    }
+
     /// The model providers.
     pub fn providers(&self) -> &Arc<dyn Providers> {
         &self.inner.providers

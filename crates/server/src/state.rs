@@ -118,7 +118,7 @@ impl ServerState {
             options,
             changing_settings: Mutex::new(()),
             resources: OnceLock::new(),
-            known: Arc::default(),
+            known: Arc::new(KnownHistories::new(engine.shared_clock())),
             heard: Heard::default(),
             metrics: OnceLock::new(),
             accounts: OnceLock::new(),

@@ -247,11 +247,8 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
                 let (texts, all) = answer.get_or_insert_default();
                 texts.extend(Some(text.trim()).filter(|text| !text.is_empty()));
                 all.extend(calls.iter().map(String::as_str));
-                // The names of our own are each of one call. What others are called may be called so elsewhere too.
-                if calls.iter().any(|call| ids::read_call(call).is_none()) {
-                    for arguments in arguments_of(&item.messages) {
-                        fingerprint.named(&arguments);
-                    }
+                for arguments in arguments_elsewhere(item) {
+                    fingerprint.named(&arguments);
                 }
                 continue;
             }
@@ -279,6 +276,15 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
 fn mark_answer(fingerprint: &mut Fingerprint, answer: Option<(Vec<&str>, Vec<&str>)>) {
     if let Some((texts, calls)) = answer {
         fingerprint.answer(&texts.join("\n\n"), calls.into_iter());
+    }
+}
+
+/// The arguments of the calls of an answer, where it was given elsewhere: the names of our own are each of one call, what others are
+/// called may be called so again.
+pub(crate) fn arguments_elsewhere(item: &Item) -> Vec<String> {
+    match &item.said {
+        Said::Answer { calls, .. } if calls.iter().any(|call| ids::read_call(call).is_none()) => arguments_of(&item.messages),
+        _ => Vec::new(),
     }
 }
 

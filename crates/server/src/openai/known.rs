@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 use turnwright_core::{ConversationId, Seq, TurnId, TurnSettings, UserId};
-use turnwright_engine::{Clock, SystemClock};
+use turnwright_engine::Clock;
 
 use super::track::Part;
 
@@ -29,10 +29,11 @@ pub(crate) struct TakenOver {
 }
 
 /// Histories by their fingerprint.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct KnownHistories {
     keys: RandomState,
-    clock: SystemClock,
+    /// The one by which conversations are made.
+    clock: Arc<dyn Clock>,
     known: Mutex<Known>,
 }
 
@@ -115,6 +116,10 @@ impl Fingerprint {
 }
 
 impl KnownHistories {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { keys: RandomState::default(), clock, known: Mutex::default() }
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -194,13 +199,16 @@ impl KnownHistories {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use turnwright_core::{Seq, TurnId, UserId};
+    use turnwright_engine::SystemClock;
 
     use super::{Fingerprint, KnownHistories, MAX_KNOWN};
 
     #[test]
     fn what_is_said_again_is_remembered_longer_than_what_was_said_once() {
-        let known = KnownHistories::default();
+        let known = KnownHistories::new(Arc::new(SystemClock));
         let history = |number: usize| -> Fingerprint {
             let mut history = known.fingerprint(&UserId::local());
             history.user(&number.to_string());

@@ -11,7 +11,7 @@ use turnwright_core::{ContentBlock, Control, ConversationId, Entry, Journal, Tur
 use turnwright_engine::{EngineError, SettingsOverlay, StoreError};
 
 use super::begin::where_there;
-use super::history::{Item, Said};
+use super::history::{Item, Said, arguments_elsewhere};
 use super::known::Fingerprint;
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -60,7 +60,7 @@ pub(crate) async fn conversation_of(
         return Ok(None);
     }
     if let Some((exchanges, waited)) = of_history(before) {
-        let given = given_in(before);
+        let (given, asked) = (given_in(before), asked_in(before));
         let is_named = waited.is_some();
         let candidates = match waited {
             Some(named) => where_there(state.engine().conversation(&named).await)?.into_iter().collect(),
@@ -72,7 +72,10 @@ pub(crate) async fn conversation_of(
             let look = |journal: &Journal| {
                 let (said, turn) = of_journal(journal).filter(|_| is_named || journal.open_turn().is_none())?;
                 let is_it = said.len() == exchanges.len() && exchanges.iter().zip(&said).all(|(told, said)| told.is_of(said));
-                (is_it && given.iter().all(|given| has_result(journal, given))).then_some(turn)
+                let has_all = || {
+                    given.iter().all(|given| has_result(journal, given)) && asked.iter().all(|asked| has_call(journal, asked))
+                };
+                (is_it && has_all()).then_some(turn)
             };
             match state.engine().look(&conversation, look).await {
                 Ok(Some(turn)) => {
@@ -124,12 +127,24 @@ fn given_in(items: &[Item]) -> Vec<String> {
     given.collect()
 }
 
+/// What was asked of them elsewhere, as arguments.
+fn asked_in(items: &[Item]) -> Vec<String> {
+    items.iter().flat_map(arguments_elsewhere).collect()
+}
+
+fn has_call(journal: &Journal, asked: &str) -> bool {
+    journal.entries().iter().any(|stored| match &*stored.entry {
+        Entry::Assistant(message) => message.calls().any(|call| call.arguments == asked),
+        _ => false,
+    })
+}
+
 fn has_result(journal: &Journal, given: &str) -> bool {
-    let results = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+    let mut results = journal.entries().iter().filter_map(|stored| match &*stored.entry {
         Entry::Result(result) => Some(text_of(&result.content)),
         _ => None,
     });
-    results.into_iter().any(|result| result == given)
+    results.any(|result| result == given)
 }
 
 /// What was told before a person was waited for, and the conversation that was named with that.

@@ -5,7 +5,7 @@ use turnwright_core::{
     AssistantBlock, AssistantMessage, Claim, Completion, ContentBlock, Control, DriverId, Entry, Finish, FinishReason,
     MessageId, ModelRef, Origin, Seq, TurnId, TurnSettings, Usage, UserId, UserMessage,
 };
-use turnwright_engine::{Event, Frame};
+use turnwright_engine::{Event, Frame, SystemClock};
 
 use super::{Asked, ChatFold};
 use crate::openai::activity::ToolActivity;
@@ -79,7 +79,7 @@ fn chunks(asked: Asked, frame: &Frame) -> Vec<Value> {
 /// What the client has of a turn with these events in its middle: streamed, and whole. Its next request finds the conversation by it.
 fn told(stop: Option<&Value>, middle: &[Event]) -> [String; 2] {
     let frame = turn(middle);
-    let known = Arc::new(KnownHistories::default());
+    let known = Arc::new(KnownHistories::new(Arc::new(SystemClock)));
     let found = |text: &str| {
         let mut history = known.fingerprint(&UserId::local());
         history.answer(text, std::iter::empty());
@@ -139,7 +139,7 @@ fn a_later_message_that_is_told_anew_is_a_paragraph_of_its_own() {
 
 #[test]
 fn what_a_fallback_said_is_told_in_its_name() {
-    let known = Arc::new(KnownHistories::default());
+    let known = Arc::new(KnownHistories::new(Arc::new(SystemClock)));
     let frame = turn(&[step(2), text("One."), said(2, "One."), step(3), text("Two."), said_by("a \"fallback\"", 4, "Two.")]);
     let mut whole = ChatFold::whole(asked(&known, None));
     whole.fold(&frame, &mut Vec::new());
