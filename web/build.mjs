@@ -11,7 +11,8 @@ import { minify } from "terser";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const made = join(here, "made/page");
-const making = join(here, `made/page.${process.pid}`);
+/** Where it is put together: not beside it, since a folder of `made` that came and went has the server built again. */
+const making = join(here, `node_modules/.page.${process.pid}`);
 /** The most that all files of the page may be as gzip, in bytes: what every browser takes, also where it does not take brotli. */
 const MOST_BYTES = 160 * 1024;
 

@@ -27,6 +27,7 @@ mod retold;
 mod saying;
 pub(crate) mod settings;
 pub(crate) mod stops;
+mod taking_over;
 pub(crate) mod telling;
 pub(crate) mod track;
 mod waiting;

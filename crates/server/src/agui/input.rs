@@ -8,7 +8,7 @@ use turnwright_core::{ContentBlock, EmbeddedResource, ToolDefinition};
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::openai::history::{History, Item, Messages, Said};
+use crate::openai::history::{Called, History, Item, Messages, Said};
 use crate::openai::settings;
 
 /// `RunAgentInput`. What is not named here is ignored.
@@ -177,10 +177,9 @@ fn item(place: &str, message: &Value) -> Result<Item, ApiError> {
         }
         "assistant" => {
             let calls = message.get("toolCalls").cloned().unwrap_or_else(|| json!([]));
-            let ids = calls.as_array().map(Vec::as_slice).unwrap_or_default();
-            let ids = ids.iter().filter_map(|call| call.get("id")?.as_str().map(str::to_owned)).collect();
+            let made = calls.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(Called::read).collect();
             let wire = json!({"role": "assistant", "content": content, "tool_calls": calls});
-            Ok(Item { said: Said::Answer { text: text("content"), calls: ids }, messages: Messages::Made(vec![wire]) })
+            Ok(Item { said: Said::Answer { text: text("content"), calls: made }, messages: Messages::Made(vec![wire]) })
         }
         "tool" => {
             let call = text("toolCallId");

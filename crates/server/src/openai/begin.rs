@@ -1,18 +1,14 @@
-//! From a request to the turn that answers it: a conversation that goes on, or a new one into which the history that the client
-//! brings is taken over. Everything is stored as what comes in by any other door.
+//! From a request to the turn that answers it: a conversation that goes on, or a new one, into which [`super::taking_over`] takes
+//! the history that the client brings. Everything is stored as what comes in by any other door.
 
 use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use serde_json::{Map, Value};
-use turnwright_core::{
-    ApprovalId, CallId, ContentBlock, ConversationId, Entry, IdError, Journal, Seq, ToolDefinition, is_blank,
-};
+use turnwright_core::{ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, ToolDefinition, is_blank};
 use turnwright_engine::{
     ClientResult, ConversationChange, Engine, EngineError, NewConversation, OnWaiting, SettingsOverlay, StoreError,
-    WholeJournal,
 };
-use turnwright_host::import;
 
 use super::again::{Again, Came, taken_up};
 use super::buried;
@@ -22,14 +18,14 @@ use super::files;
 use super::given::{self, GivenBefore, given, given_otherwise, goes_on};
 use super::history::{History, Item, Said, mark, said_again, said_last};
 use super::ids;
-use super::known::{Fingerprint, TakenOver};
+use super::known::Fingerprint;
 use super::recalled;
 use super::referred;
-use super::responses::object::{PREFIX, offered_to, part_after, turn_of};
+use super::responses::object::{PREFIX, offered_to, part_after};
 use super::responses::stored::{Brings, continued};
 use super::saying::{Place, is_overtaken, last_of_newest, say, say_after};
+use super::taking_over::{say_in_copy, take_up};
 use super::track::Part;
-use super::written;
 use crate::attached::Attached;
 use crate::error::ApiError;
 use crate::named::SaidAs;
@@ -230,38 +226,6 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         return Ok(begun);
     }
     say(state, Place::New(conversation), &ask, users, history).await
-}
-
-/// Says it in a conversation into which its history is taken over.
-async fn say_in_copy(
-    state: &ServerState,
-    mut conversation: ConversationId,
-    ask: &Ask,
-    users: Vec<ContentBlock>,
-    history: Fingerprint,
-) -> Result<Begun, ApiError> {
-    loop {
-        let (newest_user, before) = take_over(state, &conversation, ask).await?;
-        if users.is_empty() {
-            return take_up(state, conversation, ask, before, history).await;
-        }
-        // Where the client named it, it is meant whoever says something there.
-        let next = newest_user.filter(|_| ask.conversation.is_none());
-        let place = match next {
-            Some(last) => Place::Next(conversation.clone(), last),
-            None => Place::There(conversation.clone()),
-        };
-        match say(state, place, ask, users.clone(), history.clone()).await {
-            // Another process took it for a conversation that says the same, before anything was said here.
-            Err(error) if next.is_some() && is_overtaken(&error) => {
-                if let Some(begun) = begun_before(state, ask, &users, &history).await? {
-                    return Ok(begun);
-                }
-                conversation = Engine::new_id()?;
-            }
-            said => return said,
-        }
-    }
 }
 
 /// What comes of results of the client's own calls, where the request brings some that its conversation goes on with.
@@ -466,105 +430,6 @@ pub(super) fn of_conversation(ask: &Ask) -> SettingsOverlay {
         system_prompt: ask.history.system.clone(),
         ..SettingsOverlay::default()
     }
-}
-
-/// Takes the history that the client brings over into a new conversation: what a person said last in it; and, where the same request
-/// did that before, the last entry that it took over.
-async fn take_over(
-    state: &ServerState,
-    conversation: &ConversationId,
-    ask: &Ask,
-) -> Result<(Option<Seq>, Option<Seq>), ApiError> {
-    let unreadable = |what: String| ApiError::invalid(what).about("messages");
-    for item in ask.history.before_users() {
-        if let Said::User(content) = &item.said {
-            state.engine().admits(content).map_err(|error| ApiError::from(error).about("messages"))?;
-        }
-    }
-    let bytes = written::list(ask.history.before_users()).map_err(|error| unreadable(error.to_string()))?;
-    let settings = ask.overlay.over(&state.engine().defaults());
-    let taken = state.known().fingerprint(state.engine().user()).of_history(&bytes, &settings);
-    if let Some(newest_user) = branch(state, conversation, ask, &taken).await? {
-        return Ok((newest_user, None));
-    }
-    let read = import::read(&bytes, &settings).map_err(|error| unreadable(error.to_string()))?;
-    let Some(read) = read.conversations.into_iter().next() else { return Ok((None, None)) };
-    let place = |count: usize| u64::try_from(count).ok().and_then(Seq::new);
-    let last = place(read.entries.len());
-    let newest_user = read.entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
-    let newest_user = newest_user.and_then(|at| place(at.saturating_add(1)));
-    let whole = WholeJournal {
-        conversation: new_conversation(conversation, ask),
-        created_at_ms: None,
-        entries: read.entries,
-        times_ms: Vec::new(),
-    };
-    match state.engine().import(whole).await {
-        Ok(_) => {
-            if let Some(last) = last {
-                state.known().taken_over(&taken, TakenOver { conversation: conversation.clone(), last, newest_user });
-            }
-            Ok((newest_user, None))
-        }
-        // The same request came before.
-        Err(EngineError::Exists { .. } | EngineError::Store(StoreError::Exists { .. })) if ask.idempotency.is_some() => {
-            Ok((newest_user, last))
-        }
-        // It was not there for the caller: it is somebody else's.
-        Err(EngineError::Exists { id }) if ask.conversation.is_some() => {
-            Err(ApiError::not_found(format_args!("conversation `{id}`")))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn new_conversation(conversation: &ConversationId, ask: &Ask) -> NewConversation {
-    NewConversation { id: Some(conversation.clone()), title: None, overlay: of_conversation(ask), idempotency: None }
-}
-
-/// Begins a conversation with what was taken over before and is the same to the letter, where there is such a thing: what a person said
-/// last in it.
-async fn branch(
-    state: &ServerState,
-    conversation: &ConversationId,
-    ask: &Ask,
-    taken: &Fingerprint,
-) -> Result<Option<Option<Seq>>, ApiError> {
-    let Some((of, known_at_ms)) = state.known().find_taken_over(taken) else { return Ok(None) };
-    let new = new_conversation(conversation, ask);
-    match state.engine().branch(&of.conversation, (of.last, known_at_ms), new).await {
-        Ok(_) => Ok(Some(of.newest_user)),
-        // It was deleted meanwhile; or this one is there already, which is told as where it is taken over.
-        Err(
-            EngineError::NotFound { .. }
-            | EngineError::Invalid { .. }
-            | EngineError::Exists { .. }
-            | EngineError::Store(StoreError::Gone { .. } | StoreError::Exists { .. }),
-        ) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Goes on with a turn that was taken over: its tools ran elsewhere and no model has seen what they gave. Where the same request took
-/// it over `before`, up to that entry, it goes on once.
-async fn take_up(
-    state: &ServerState,
-    conversation: ConversationId,
-    ask: &Ask,
-    before: Option<Seq>,
-    history: Fingerprint,
-) -> Result<Begun, ApiError> {
-    if let Some(after) = before {
-        let look = |journal: &Journal| journal.last_seq().filter(|last| *last > after).and_then(|_| turn_of(journal, after));
-        if let Some(turn) = state.engine().look(&conversation, look).await? {
-            return begun(state, conversation, Part { turn, after, calls: Vec::new() }, history).await;
-        }
-    }
-    if state.engine().look(&conversation, Journal::last_seq).await?.is_none() {
-        return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", "nothing is said").about("messages"));
-    }
-    let sent = state.engine().retry_once(&conversation, ask.overlay.clone(), ask.idempotency.clone()).await?;
-    begun(state, conversation, Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() }, history).await
 }
 
 /// Calls that were given results are given others in a conversation of its own, which is the same up to there; the first keeps its own.

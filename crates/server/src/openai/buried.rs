@@ -84,7 +84,7 @@ fn shows_after(journal: &Journal, item: &Item, answer: Seq) -> bool {
                 let is_it = |entry: &Entry| matches!(entry, Entry::Assistant(message) if has(message.text().trim()));
                 since.into_iter().any(|stored| is_it(&stored.entry))
             };
-            calls.iter().any(|call| is_later(ids::read_call(call).map(|(call, _)| call)))
+            calls.iter().any(|call| is_later(ids::read_call(&call.id).map(|(call, _)| call)))
                 || !text.trim().is_empty() && said_later()
         }
         Said::Reference { id, .. } => match ids::read_item(id) {

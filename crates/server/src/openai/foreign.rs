@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 use turnwright_core::ContentBlock;
 
-use super::history::{Item, Messages, Said};
+use super::history::{Called, Item, Messages, Said};
 
 /// What says nothing by itself: thoughts of another model's, lists, and what is sealed for OpenAI alone.
 const SILENT: [&str; 7] = [
@@ -46,7 +46,10 @@ pub(super) fn item(at: usize, kind: &str, item: &Value) -> Option<Item> {
     };
     if let Some(id) = call_id {
         let messages = Messages::Made(vec![call(&id)]);
-        return Some(Item { said: Said::Answer { text: String::new(), calls: vec![id] }, messages });
+        return Some(Item {
+            said: Said::Answer { text: String::new(), calls: vec![Called { id, arguments: asked(item) }] },
+            messages,
+        });
     }
     let said = came(item);
     if said.is_empty() {

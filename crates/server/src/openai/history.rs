@@ -24,8 +24,8 @@ pub(crate) enum Said {
     System(String),
     /// A person's message.
     User(Vec<ContentBlock>),
-    /// A model's message, with the names of its calls.
-    Answer { text: String, calls: Vec<String> },
+    /// A model's message, with its calls.
+    Answer { text: String, calls: Vec<Called> },
     /// What a tool of the client's gave.
     Result { call: String, content: Vec<ContentBlock> },
     /// A person's decision about a call that waits, by its place in the request.
@@ -34,6 +34,23 @@ pub(crate) enum Said {
     Reference { at: usize, id: String },
     /// Of our own making, sent back.
     Echo,
+}
+
+/// A call that an answer makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Called {
+    pub(crate) id: String,
+    /// As they are written; empty where there are none.
+    pub(crate) arguments: String,
+}
+
+impl Called {
+    /// Of the form that Chat Completions and AG-UI have for one; nothing where it has no name.
+    pub(crate) fn read(call: &Value) -> Option<Self> {
+        let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str);
+        let arguments = text("/function/arguments").or_else(|| text("/custom/input")).unwrap_or_default();
+        Some(Self { id: text("/id")?.to_owned(), arguments: arguments.to_owned() })
+    }
 }
 
 /// One thing that was said, and the messages of Chat Completions that say it.
@@ -230,7 +247,7 @@ fn lone(items: &[Item]) -> Option<(usize, String)> {
     let mut called: HashSet<&str> = HashSet::new();
     items.iter().enumerate().find_map(|(at, item)| match &item.said {
         Said::Answer { calls, .. } => {
-            called.extend(calls.iter().map(String::as_str));
+            called.extend(calls.iter().map(|call| call.id.as_str()));
             None
         }
         Said::Result { call, .. } => (!called.contains(call.as_str())).then(|| (at, call.clone())),
@@ -246,10 +263,8 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
             Said::Answer { text, calls } => {
                 let (texts, all) = answer.get_or_insert_default();
                 texts.extend(Some(text.trim()).filter(|text| !text.is_empty()));
-                all.extend(calls.iter().map(String::as_str));
-                for arguments in arguments_elsewhere(item) {
-                    fingerprint.named(&arguments);
-                }
+                all.extend(calls.iter().map(|call| call.id.as_str()));
+                arguments_elsewhere(item).for_each(|arguments| fingerprint.named(arguments));
                 continue;
             }
             Said::System(_) | Said::Echo => continue,
@@ -281,28 +296,12 @@ fn mark_answer(fingerprint: &mut Fingerprint, answer: Option<(Vec<&str>, Vec<&st
 
 /// The arguments of the calls of an answer, where it was given elsewhere: the names of our own are each of one call, what others are
 /// called may be called so again.
-pub(crate) fn arguments_elsewhere(item: &Item) -> Vec<String> {
-    match &item.said {
-        Said::Answer { calls, .. } if calls.iter().any(|call| ids::read_call(call).is_none()) => arguments_of(&item.messages),
-        _ => Vec::new(),
-    }
-}
-
-/// The arguments of the calls of an answer, as texts.
-fn arguments_of(messages: &Messages) -> Vec<String> {
-    #[derive(Deserialize)]
-    struct WireCalls {
-        #[serde(default)]
-        tool_calls: Option<Vec<Value>>,
-    }
-    let read = |message: &str| serde_json::from_str(message).ok().and_then(|wire: WireCalls| wire.tool_calls);
-    let calls: Vec<Value> = match messages {
-        Messages::Written(message) => read(message).unwrap_or_default(),
-        Messages::Made(values) => {
-            values.iter().filter_map(|value| value.get("tool_calls")?.as_array()).flatten().cloned().collect()
-        }
+pub(crate) fn arguments_elsewhere(item: &Item) -> impl Iterator<Item = &str> {
+    let calls = match &item.said {
+        Said::Answer { calls, .. } if calls.iter().any(|call| ids::read_call(&call.id).is_none()) => calls.as_slice(),
+        _ => &[],
     };
-    calls.iter().filter_map(|call| Some(call.pointer("/function/arguments")?.as_str()?.to_owned())).collect()
+    calls.iter().map(|call| call.arguments.as_str()).filter(|arguments| !arguments.is_empty())
 }
 
 /// What a block holds that its text does not tell.
@@ -328,8 +327,8 @@ pub(crate) fn messages(messages: &[&RawValue]) -> Result<Vec<Item>, ApiError> {
 struct WireMessage<'a> {
     #[serde(borrow, default)]
     role: Option<&'a RawValue>,
-    #[serde(default)]
-    content: Value,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
     #[serde(borrow, default)]
     tool_calls: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -345,31 +344,57 @@ fn raw_text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The names of calls.
-fn raw_calls(raw: Option<&RawValue>) -> Vec<String> {
-    #[derive(Deserialize)]
-    struct WireCall<'a> {
-        #[serde(borrow, default)]
-        id: Option<&'a RawValue>,
+/// Calls, but for those without a name.
+fn raw_calls(raw: Option<&RawValue>) -> Vec<Called> {
+    let calls: Vec<Value> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    calls.iter().filter_map(Called::read).collect()
+}
+
+/// The `content` of a message. Most are one text, which is read without a value of it.
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Other(Value),
+}
+
+impl<'a> Content<'a> {
+    fn read(raw: Option<&'a RawValue>) -> serde_json::Result<Self> {
+        match (raw_text(raw), raw) {
+            (Some(text), _) => Ok(Self::Text(text)),
+            (None, Some(raw)) => serde_json::from_str(raw.get()).map(Self::Other),
+            (None, None) => Ok(Self::Other(Value::Null)),
+        }
     }
-    let calls: Vec<WireCall<'_>> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    calls.into_iter().filter_map(|call| raw_text(call.id).map(Cow::into_owned)).collect()
+
+    fn blocks(self, place: impl Fn() -> String) -> Result<Vec<ContentBlock>, ApiError> {
+        match self {
+            Self::Text(text) if text.is_empty() => Ok(Vec::new()),
+            Self::Text(text) => Ok(vec![ContentBlock::text(text)]),
+            Self::Other(value) => blocks(&place(), &value),
+        }
+    }
+
+    fn plain_text(self) -> String {
+        match self {
+            Self::Text(text) => text.into_owned(),
+            Self::Other(value) => plain_text(&value),
+        }
+    }
 }
 
 fn message(at: usize, message: &RawValue) -> Result<Item, ApiError> {
     let place = || format!("messages[{at}]");
     let wrong = |what: String| ApiError::invalid(format!("`{}` {what}", place())).about(place());
-    let wire: WireMessage<'_> =
-        serde_json::from_str(message.get()).map_err(|error| wrong(format!("is no message: {error}")))?;
-    let content = &wire.content;
+    let no_message = |error: serde_json::Error| wrong(format!("is no message: {error}"));
+    let wire: WireMessage<'_> = serde_json::from_str(message.get()).map_err(no_message)?;
+    let content = Content::read(wire.content).map_err(no_message)?;
     let said = match raw_text(wire.role).as_deref() {
-        Some("system" | "developer") => Said::System(text_of(&blocks(&place(), content)?)),
-        Some("user") => Said::User(blocks(&place(), content)?),
-        Some("assistant") => Said::Answer { text: plain_text(content), calls: raw_calls(wire.tool_calls) },
+        Some("system" | "developer") => Said::System(text_of(&content.blocks(place)?)),
+        Some("user") => Said::User(content.blocks(place)?),
+        Some("assistant") => Said::Answer { text: content.plain_text(), calls: raw_calls(wire.tool_calls) },
         Some("tool") => {
             let call = raw_text(wire.tool_call_id).filter(|id| !id.is_empty());
             let call = call.ok_or_else(|| wrong("has no `tool_call_id`".to_owned()))?.into_owned();
-            Said::Result { call, content: blocks(&place(), content)? }
+            Said::Result { call, content: content.blocks(place)? }
         }
         Some("function") => Said::Echo,
         Some(role) => {
@@ -527,7 +552,7 @@ fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
             let function = json!({"name": name, "arguments": arguments});
             let call = json!({"id": id, "type": "function", "function": function});
             let messages = Messages::Made(vec![json!({"role": "assistant", "content": null, "tool_calls": [call]})]);
-            Ok(Item { said: Said::Answer { text: String::new(), calls: vec![id] }, messages })
+            Ok(Item { said: Said::Answer { text: String::new(), calls: vec![Called { id, arguments }] }, messages })
         }
         "function_call_output" | "custom_tool_call_output" => {
             let call = needed("call_id")?;

@@ -128,7 +128,7 @@ fn given_in(items: &[Item]) -> Vec<String> {
 }
 
 /// What was asked of them elsewhere, as arguments.
-fn asked_in(items: &[Item]) -> Vec<String> {
+fn asked_in(items: &[Item]) -> Vec<&str> {
     items.iter().flat_map(arguments_elsewhere).collect()
 }
 

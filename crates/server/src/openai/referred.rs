@@ -39,7 +39,7 @@ pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Op
                 newest = Some((*at, id.as_str(), read(id).ok_or_else(|| missing(*at, id))?));
             }
             // Calls of ours stand beside the answer that is referred to.
-            Said::Answer { calls, text } if text.is_empty() && calls.iter().all(|call| ids::read_call(call).is_some()) => {}
+            Said::Answer { calls, text } if text.is_empty() && calls.iter().all(|call| ids::read_call(&call.id).is_some()) => {}
             Said::Answer { .. } => {
                 if let Some((at, id, _)) = &newest {
                     let what = "stands before an answer that is said in full; refer to both, or say both in full";
