@@ -7,7 +7,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use rmcp::model::{ErrorData, InputResponses};
+use rmcp::model::{ErrorCode, ErrorData, InputResponses};
 use serde_json::{Map, Value, json};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{CallContext, Progress, ToolError};
@@ -135,6 +135,18 @@ pub(crate) enum Reach {
     Start,
 }
 
+/// Whether an error is about the task: asked for a result, any is, which may be the call's own; asked how far it is, only one that says that
+/// there is nothing of this name (MCP 2025-11-25, Tasks, "Protocol Errors": -32602). Any other says that the server cannot tell now.
+fn is_of_task(method: &str, error: &ErrorData) -> bool {
+    let says_unknown = [
+        ErrorCode::INVALID_PARAMS,
+        ErrorCode::METHOD_NOT_FOUND,
+        ErrorCode::INVALID_REQUEST,
+        ErrorCode::RESOURCE_NOT_FOUND,
+    ];
+    method != "tasks/get" || says_unknown.contains(&error.code)
+}
+
 async fn first<T>(what: impl Future<Output = T>, ending: &mut Ending<'_>, context: &CallContext) -> First<T> {
     let ended = async {
         match ending {
@@ -178,7 +190,12 @@ impl McpServer {
                     awaits = Awaits::AtItsEnd;
                     continue;
                 }
-                First::End(Told::Nothing(_)) | First::Done(None) => continue,
+                // Whoever answers so at once is not asked at once again.
+                First::End(Told::Nothing(_)) => {
+                    pause = Some(poll_again.max(POLL));
+                    continue;
+                }
+                First::Done(None) => continue,
                 First::Done(Some(told)) => told,
             };
             let state = match told {
@@ -299,8 +316,8 @@ impl McpServer {
                 _ => Told::State(told),
             },
             Ok(_) => Told::Nothing("its answer is no object".to_owned()),
-            Err(NoAnswer::Refused(error)) => Told::Unknown(error),
-            Err(error @ (NoAnswer::TooLong(_) | NoAnswer::Lost(_))) => Told::Nothing(error.in_words(method)),
+            Err(NoAnswer::Refused(error)) if is_of_task(method, &error) => Told::Unknown(error),
+            Err(error) => Told::Nothing(error.in_words(method)),
         }
     }
 

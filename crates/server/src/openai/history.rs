@@ -47,9 +47,13 @@ pub(crate) struct Called {
 impl Called {
     /// Of the form that Chat Completions and AG-UI have for one; nothing where it has no name.
     pub(crate) fn read(call: &Value) -> Option<Self> {
-        let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str);
-        let arguments = text("/function/arguments").or_else(|| text("/custom/input")).unwrap_or_default();
-        Some(Self { id: text("/id")?.to_owned(), arguments: arguments.to_owned() })
+        let made = call.get("function").or_else(|| call.get("custom")).unwrap_or(call);
+        let arguments = match made.get("arguments").or_else(|| made.get("input")) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        Some(Self { id: call.get("id")?.as_str()?.to_owned(), arguments })
     }
 }
 

@@ -52,8 +52,17 @@ async fn a_name_that_is_used_again_gives_no_history_what_another_said() {
 
 #[tokio::test]
 async fn results_and_arguments_of_calls_elsewhere_are_part_of_what_a_history_says() {
+    let function = |arguments: &str| json!({"type": "function", "function": {"name": "look", "arguments": arguments}});
+    let custom = |arguments: &str| json!({"type": "custom", "custom": {"name": "look", "input": arguments}});
+    elsewhere(&function).await;
+    elsewhere(&custom).await;
+}
+
+/// That histories are told apart by the calls in them, which are made of arguments.
+async fn elsewhere(call: &dyn Fn(&str) -> Value) {
     let history = |arguments: &str, result: &str| {
-        let call = json!({"id": "call_1", "type": "function", "function": {"name": "look", "arguments": arguments}});
+        let mut call = call(arguments);
+        call["id"] = json!("call_1");
         let calls = json!({"role": "assistant", "content": null, "tool_calls": [call]});
         let given = json!({"role": "tool", "tool_call_id": "call_1", "content": result});
         vec![user("Look"), calls, given, said("Done."), user("So?")]
