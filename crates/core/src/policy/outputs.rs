@@ -221,8 +221,12 @@ impl Options {
             })
         };
         let (starting, writing) = self.pieces;
-        let writes = says(self.writes) || writes_second || holds(writing) || may_have_more_options(words, follow);
-        Beside { writes, starts_others: says(self.starts) || holds(starting) }
+        let may_have_more = may_have_more_options(words, follow);
+        let has_starting = self.starts != NONE.starts || !starting.is_empty();
+        Beside {
+            writes: says(self.writes) || writes_second || holds(writing) || may_have_more,
+            starts_others: says(self.starts) || holds(starting) || has_starting && may_have_more,
+        }
     }
 }
 

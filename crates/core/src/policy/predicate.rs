@@ -333,7 +333,8 @@ impl Named {
         let base = program.base();
         match self {
             Self::Path(path) => {
-                path.eq_ignore_ascii_case(&program.word) || path.rsplit('/').next() == Some(base) && !program.word.contains('/')
+                let named = path.rsplit('/').next().unwrap_or(path);
+                path.eq_ignore_ascii_case(&program.word) || named.eq_ignore_ascii_case(base) && !program.is_elsewhere_than(path)
             }
             Self::Name(name, glob) => {
                 name.to_lowercase() == base.to_lowercase()

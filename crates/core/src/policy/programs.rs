@@ -3,10 +3,15 @@
 use super::builtins::{self, Dialect};
 use super::outputs::{beside, may_have_more_options};
 use super::shell::{self, Command, Word};
-use super::wrappers::{Meaning, Wrapper, is_opaque, is_shell, is_treacherous, may_be_started, wrapper};
+use super::wrappers::{Meaning, Wrapper, is_opaque, is_runner, is_shell, is_treacherous, may_be_started, wrapper};
 
 /// How deep lines may lie in the arguments of shells.
 const MAX_DEPTH: usize = 8;
+/// How many commands may lie in one another, as what a wrapper or `find` starts. `find` has each of its own commands in the one before,
+/// so that reading all of them would take twice as long with each.
+const MAX_NESTING: usize = 24;
+/// How many programs of a line are read.
+const MAX_PROGRAMS: usize = 1_000;
 
 /// Folders in which only the system puts programs: there a name stands for what it says.
 const SYSTEM_FOLDERS: &[&str] = &["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/"];
@@ -27,10 +32,14 @@ pub(super) struct Programs {
     pub(super) found: Vec<Program>,
     /// Whether there may be others.
     pub(super) has_unknown: bool,
-    /// Whether an output goes to a file, or may.
+    /// Whether it writes a file, or words that are not known could be an option by which it does. Rules that deny do not look at this.
     pub(super) writes: bool,
     /// That of the line which is read.
     dialect: Dialect,
+    /// How many commands the one lies in that is read.
+    nesting: usize,
+    /// Whether there was more than is read: then nothing else is.
+    is_given_up: bool,
 }
 
 impl Program {
@@ -42,6 +51,15 @@ impl Program {
             Some(_) => None,
             None => (!word.contains('/')).then_some(word),
         }
+    }
+
+    /// Whether it certainly lies in another folder than a program of this absolute path: it is written as an absolute path that has one
+    /// form alone, and not both are in folders of the system, of which several may be one.
+    pub(super) fn is_elsewhere_than(&self, path: &str) -> bool {
+        let is_of_system = |path: &str| SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder));
+        let has_one_form =
+            self.word.starts_with('/') && self.word.split('/').skip(1).all(|part| !matches!(part, "" | "." | ".."));
+        has_one_form && !(is_of_system(&self.word) && is_of_system(path))
     }
 
     /// The last part of its path.
@@ -66,7 +84,10 @@ impl Programs {
             programs.line(line, 0);
             programs.has_unknown = true;
         }
-        let words: Vec<Word> = words.into_iter().map(Word::literal).collect();
+        let bytes: usize = words.iter().map(|word| word.len().saturating_add(1)).sum();
+        let most = if bytes > shell::MAX_BYTES { 1 } else { words.len() };
+        programs.has_unknown |= most < words.len();
+        let words: Vec<Word> = words.into_iter().take(most).map(Word::literal).collect();
         programs.command(&words, Tail::Whole, 0);
         programs
     }
@@ -89,6 +110,17 @@ impl Programs {
     }
 
     fn command(&mut self, words: &[Word], tail: Tail, depth: usize) {
+        self.is_given_up |= self.nesting >= MAX_NESTING || self.found.len() >= MAX_PROGRAMS;
+        if self.is_given_up {
+            self.has_unknown = true;
+            return;
+        }
+        self.nesting = self.nesting.saturating_add(1);
+        self.one_command(words, tail, depth);
+        self.nesting = self.nesting.saturating_sub(1);
+    }
+
+    fn one_command(&mut self, words: &[Word], tail: Tail, depth: usize) {
         let Some((first, rest)) = words.split_first() else {
             self.has_unknown |= tail == Tail::Follows;
             return;
@@ -116,7 +148,10 @@ impl Programs {
                 "git" => self.has_unknown |= git_may_start_others(rest, tail),
                 _ => self.has_unknown |= is_opaque(name) || builtins::may_do_more(name, rest, self.dialect),
             }
-            self.behind(may_be_started(name, rest), depth);
+            let follows = tail == Tail::Follows && is_runner(name);
+            let started = may_be_started(name, rest);
+            self.has_unknown |= follows && (started.is_some() || rest.iter().all(|word| word.text.starts_with('-')));
+            self.behind(started.unwrap_or_default(), depth);
             let beside = beside(name, rest, tail == Tail::Follows);
             self.writes |= beside.writes;
             self.has_unknown |= beside.starts_others;
@@ -139,15 +174,17 @@ impl Programs {
             if !word.is_literal {
                 self.has_unknown |= is_first || line.contains(' ');
             } else if !line.is_empty() {
-                let mut started = Self { dialect: self.dialect, ..Self::default() };
-                started.line(line, depth + 1);
-                self.found.extend(started.found.into_iter().map(|program| Program { is_seen_through: true, ..program }));
+                let (at, has_unknown, writes) = (self.found.len(), self.has_unknown, self.writes);
+                self.line(line, depth + 1);
+                self.found.iter_mut().skip(at).for_each(|program| program.is_seen_through = true);
+                (self.has_unknown, self.writes) = (has_unknown || self.is_given_up, writes);
             }
             is_first &= word.text.starts_with('-');
         }
     }
 
-    /// What a wrapper starts; whether it starts anything.
+    /// What a wrapper starts; whether it starts anything. Without a command one that changes who runs it, or where, starts a shell,
+    /// which reads its input.
     fn wrapped(&mut self, wrapper: &Wrapper, name: &str, words: &[Word], tail: Tail, depth: usize) -> bool {
         let mut words = words.iter().peekable();
         let mut replaced = None;
@@ -199,14 +236,14 @@ impl Programs {
             }
         }
         let Some(first) = inner.first() else {
-            self.has_unknown |= tail == Tail::Follows;
+            self.has_unknown |= tail == Tail::Follows || !wrapper.is_transparent;
             return false;
         };
         self.has_unknown |= builtins::sets_variables(base(&first.text)) && inner.iter().any(|word| word.splits);
         // Options after variables, and variables whose names are none, are read otherwise by some.
         self.has_unknown |= first.text.contains('=') || first.text.starts_with('-');
         if let Some(mark) = replaced {
-            let starts_others = |name: &str| self::wrapper(name).is_some() || is_shell(name) || matches!(name, "eval" | "find");
+            let starts_others = |name: &str| starts_what_it_names(name) || matches!(name, "eval" | "find");
             let may_start_others = starts_others(base(&first.text)) || git_reads_more_than_names(&inner);
             let is_put_in =
                 first.text.contains(&mark) || may_start_others && inner.iter().any(|word| word.text.contains(&mark));
@@ -283,13 +320,16 @@ impl Programs {
         }
         // Each of them, also where it seems to be what another test asks for (`-name -exec`), or within another's command.
         for (at, word) in words.iter().enumerate() {
+            if self.is_given_up {
+                return;
+            }
             match word.text.as_str() {
                 "-exec" | "-execdir" | "-ok" | "-okdir" => {
                     let inner = executed(words.get(at.saturating_add(1)..).unwrap_or_default());
                     let starts_others = git_reads_more_than_names(inner)
-                        || inner.first().is_some_and(|first| {
-                            first.text.contains("{}") || wrapper(base(&first.text)).is_some() || is_shell(base(&first.text))
-                        });
+                        || inner
+                            .first()
+                            .is_some_and(|first| first.text.contains("{}") || starts_what_it_names(base(&first.text)));
                     self.has_unknown |= starts_others && inner.iter().any(|word| word.text.contains("{}"));
                     self.command(inner, Tail::Whole, depth);
                 }
@@ -298,6 +338,11 @@ impl Programs {
             }
         }
     }
+}
+
+/// Whether a program starts one that its arguments name.
+fn starts_what_it_names(name: &str) -> bool {
+    wrapper(name).is_some() || is_shell(name) || is_runner(name)
 }
 
 /// The command that `find` executes, of the words behind the option that says so.

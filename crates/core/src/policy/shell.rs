@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 
 /// The longest line that is read, in bytes.
-const MAX_BYTES: usize = 64 * 1024;
+pub(super) const MAX_BYTES: usize = 64 * 1024;
 /// How deep substitutions and subshells may lie in one another.
 const MAX_DEPTH: usize = 16;
 

@@ -38,18 +38,10 @@ static WRAPPERS: &[Wrapper] = &[
     Wrapper {
         names: &["sudo"],
         is_transparent: false,
-        flags: "AbEHknPSiN",
+        // No `-i` and `-s`: with these a shell reads what it is given once more, or its input.
+        flags: "AbEHknPSN",
         values: "CghprRTtuUD",
-        long_flags: &[
-            "preserve-env",
-            "set-home",
-            "non-interactive",
-            "stdin",
-            "background",
-            "askpass",
-            "login",
-            "reset-timestamp",
-        ],
+        long_flags: &["preserve-env", "set-home", "non-interactive", "stdin", "background", "askpass", "reset-timestamp"],
         long_values: &["user", "group", "host", "prompt", "chdir", "chroot", "close-from", "role", "type", "command-timeout"],
         takes_variables: true,
         ..PLAIN
@@ -271,19 +263,41 @@ pub(super) fn is_opaque(name: &str) -> bool {
         || is_shell(name.trim_end_matches(|letter: char| letter.is_ascii_digit() || "-.".contains(letter))) && !is_shell(name)
 }
 
-/// The arguments of a program that is one in its own right and may start what they name: a rule that denies looks at each.
-pub(super) fn may_be_started<'a>(name: &str, words: &'a [Word]) -> &'a [Word] {
-    let behind: &[&str] = match name {
-        "bunx" | "dbus-launch" | "gpg-agent" | "npx" | "pipx" | "pnpx" | "ssh-agent" | "uvx" => return words,
-        "npm" | "pnpm" => &["exec", "x", "dlx"],
-        "bun" | "yarn" => &["exec", "x", "dlx", "run"],
+/// A program that is one in its own right and starts what its arguments name.
+#[derive(Debug, Clone, Copy)]
+enum Runner {
+    /// Whatever they are.
+    Always,
+    /// Behind one of these.
+    Behind(&'static [&'static str]),
+}
+
+fn runner(name: &str) -> Option<Runner> {
+    Some(match name {
+        "bunx" | "dbus-launch" | "gpg-agent" | "npx" | "pipx" | "pnpx" | "ssh-agent" | "uvx" => Runner::Always,
+        "npm" | "pnpm" => Runner::Behind(&["exec", "x", "dlx"]),
+        "bun" | "yarn" => Runner::Behind(&["exec", "x", "dlx", "run"]),
         "bundle" | "conda" | "direnv" | "hatch" | "mamba" | "mise" | "nix" | "pdm" | "pipenv" | "pixi" | "poetry" | "rbenv"
-        | "pyenv" | "asdf" | "rustup" | "rye" | "uv" => &["exec", "run", "shell", "x"],
-        "nix-shell" => &["--run", "--command"],
-        _ => return &[],
-    };
-    let at = words.iter().position(|word| behind.contains(&word.text.as_str()));
-    at.and_then(|at| words.get(at.saturating_add(1)..)).unwrap_or_default()
+        | "pyenv" | "asdf" | "rustup" | "rye" | "uv" => Runner::Behind(&["exec", "run", "shell", "x"]),
+        "nix-shell" => Runner::Behind(&["--run", "--command"]),
+        _ => return None,
+    })
+}
+
+/// Whether a program is one in its own right and starts what its arguments name.
+pub(super) fn is_runner(name: &str) -> bool {
+    runner(name).is_some()
+}
+
+/// The arguments of such a program that may name what it starts: a rule that denies looks at each. `None` where it starts none.
+pub(super) fn may_be_started<'a>(name: &str, words: &'a [Word]) -> Option<&'a [Word]> {
+    match runner(name)? {
+        Runner::Always => Some(words),
+        Runner::Behind(names) => {
+            let at = words.iter().position(|word| names.iter().any(|name| word.may_be(name)))?;
+            words.get(at.saturating_add(1)..)
+        }
+    }
 }
 
 /// Shells whose lines are read.

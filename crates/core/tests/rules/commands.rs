@@ -347,6 +347,21 @@ fn a_rule_that_denies_a_program_sees_it_wherever_it_is_started() {
         "git push \"--e$x\" a main",
         "tar \"cf$x\" o.tar 'rm x' x",
         "ssh -o \"Proxy$x=rm\" h",
+        "echo 'rm -rf x' | chroot /",
+        "echo 'rm -rf x' | sudo -i",
+        "echo 'rm -rf x' | sudo -u root",
+        "sudo -i '$1rm' x",
+        "sudo --login '$1rm' x",
+        "fd . /data $(echo -x) rm",
+        "fd . /data \"$x\" rm",
+        "echo '-x rm' | xargs fd foo",
+        "tar cf o.tar x $(echo '--use-compress-program=rm')",
+        "echo 'rm x' | xargs ssh-agent",
+        "echo 'rm x' | xargs npx",
+        "echo 'rm x' | xargs uv run",
+        "echo 'run rm x' | xargs uv",
+        "uv \"$x\" rm y",
+        "echo rm | xargs -I% ssh-agent % x",
     ];
     let missed: Vec<_> = lines.iter().filter(|line| !denies_rm(&json!({"command": line}))).collect();
     assert!(missed.is_empty(), "{missed:#?}");
@@ -368,6 +383,11 @@ fn a_rule_that_denies_a_program_sees_it_wherever_it_is_started() {
         "ls | xargs git add",
         "ls | xargs -n 1 -I{} git add {}",
         "find . -name x -exec git add {} +",
+        "ls | xargs grep x",
+        "ls | xargs npm install",
+        "ls | xargs fd foo --",
+        "tar czf o.tgz x",
+        "sudo -u root ls",
     ];
     let hit: Vec<_> = harmless.iter().filter(|line| denies_rm(&json!({"command": line}))).collect();
     assert!(hit.is_empty(), "{hit:#?}");
@@ -416,6 +436,11 @@ fn programs_are_named_by_glob_and_by_path() {
         (json!("/opt/x/tool"), "/opt/x/tool a", In),
         (json!("/opt/x/tool"), "tool a", Mixed),
         (json!("/opt/x/tool"), "/tmp/tool a", Out),
+        (json!("/opt/x/tool"), "/opt/x//tool a", Mixed),
+        (json!("/opt/x/tool"), "/opt/./x/tool a", Mixed),
+        (json!("/opt/x/tool"), "/opt/y/../x/tool a", Mixed),
+        (json!("/opt/x/tool"), "cd /opt/x; ./tool a", Mixed),
+        (json!("/bin/tool"), "/usr/bin/tool a", Mixed),
         (json!(["*"]), "ls | rm x", In),
         (json!(["*"]), "eval \"$x\"", Mixed),
         (json!(["sudo", "git"]), "sudo git status", In),
@@ -424,4 +449,25 @@ fn programs_are_named_by_glob_and_by_path() {
         let when = json!({"command": {"program": program}});
         assert_eq!(crate::is("command__run", &when, &json!({"command": line})), expected, "{program} {line}");
     }
+}
+
+#[test]
+fn what_is_nested_too_deep_or_is_too_much_counts_as_what_cannot_be_read() {
+    let wrapped = |wrapper: &str, times: usize| format!("{}rm x", format!("{wrapper} ").repeat(times));
+    // Each of these commands of `find` lies in all those before it.
+    let finds = wrapped("find -exec", 40);
+    let (nice, words) = (wrapped("nice", 10_000), [vec!["nice"; 100_000], vec!["rm", "x"]].concat());
+    let many = "true; ".repeat(5_000) + "rm x";
+    for arguments in [
+        json!({"command": finds}),
+        json!({"command": nice}),
+        json!({"command": words}),
+        json!({"command": many}),
+        json!({"command": wrapped("find -exec a", 5_000)}),
+    ] {
+        assert!(denies_rm(&arguments));
+        let allowed = json!({"command": {"program": ["find", "nice", "true", "a"]}});
+        assert_eq!(crate::is("command__run", &allowed, &arguments), Mixed);
+    }
+    assert!(!denies_rm(&json!({"command": wrapped("nice", 20).replace("rm", "ls")})));
 }
