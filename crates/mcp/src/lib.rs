@@ -11,6 +11,7 @@
 //! Not here: variables of configuration files, which the host expands, and limits on what reaches the model, which are
 //! the engine's. The protocol is MCP 2025-11-25 and before, and 2026-07-28; <https://modelcontextprotocol.io/specification>.
 
+mod again;
 mod agreed;
 mod app;
 mod backoff;

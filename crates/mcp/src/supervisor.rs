@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_engine::SourceState;
 
+use crate::again::{Again, Listed};
 use crate::agreed::Offer;
 use crate::connection::{self, Connection, NotOpened, Opening, Running};
 use crate::era::Era;
@@ -422,8 +423,9 @@ async fn set_log_level(shared: &Shared, connection: &Connection) {
 }
 
 /// Lists the tools again when they changed: once for each burst of notices, and not more often than the gap allows. Also when
-/// the time is over for which the server said that its list stays true.
+/// the time is over for which the server said that its list stays true, and a while after it failed to list them.
 async fn refresh(shared: &Shared, peer: &Peer<RoleClient>, wire: &Wire) -> Infallible {
+    let mut again = Again::default();
     loop {
         let fresh_for = shared.offered().fresh_for;
         let out_of_date = async {
@@ -435,10 +437,15 @@ async fn refresh(shared: &Shared, peer: &Peer<RoleClient>, wire: &Wire) -> Infal
         tokio::select! {
             () = wire.tools_changed.notified() => tokio::time::sleep(BURST).await,
             () = out_of_date => {}
+            () = again.due() => {}
         }
         match list::list(peer, &shared.config, shared.config.start_limit).await {
-            Ok(listing) => shared.offer(listing),
+            Ok(listing) => {
+                again.after(Listed::Known);
+                shared.offer(listing);
+            }
             Err(error) => {
+                again.after(Listed::Failed);
                 tracing::warn!(server = shared.config.name, %error, "the tools of an MCP server changed and could not be listed");
                 shared.log.push(LogOrigin::Host, &error.to_string());
             }

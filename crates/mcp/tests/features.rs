@@ -104,6 +104,20 @@ async fn changes_are_followed_in_both_eras_and_a_lost_subscription_is_taken_up_a
 }
 
 #[tokio::test]
+async fn tools_that_changed_and_could_not_be_listed_are_listed_again() {
+    let fixture = started(offers("legacy", "stumbles")).await;
+    fixture.call("grow", nothing()).await.unwrap();
+    fixture.logged("the database is locked").await;
+    let found = async {
+        while !fixture.tool_names().contains(&"late".to_owned()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, found).await.unwrap();
+    fixture.stop().await;
+}
+
+#[tokio::test]
 async fn a_server_that_cannot_be_listened_to_is_used_all_the_same() {
     let fixture = started(offers("modern", "no_listen")).await;
     assert_eq!(shelf(&fixture.server).await.resources.len(), 5);
@@ -268,6 +282,7 @@ async fn models_list_and_read_the_resources_of_all_servers() {
     assert!(text(&listed).starts_with("own note://0 \"note 0\" (text/plain)\n") && text(&listed).ends_with(last), "{listed:?}");
     assert_eq!(text(&used("list", json!({"server": "plain"})).await.unwrap()), "[there are none]");
     assert_eq!(text(&used("list", json!({"skip": 5})).await.unwrap()), last);
+    assert_eq!(text(&used("list", json!({"skip": u64::MAX})).await.unwrap()), "[there are none]");
     let read = used("read", json!({"server": "own", "uri": "note://picture"})).await.unwrap();
     assert_eq!(read.content, [ContentBlock::Image { data: "AA==".into(), mime_type: "image/png".into() }]);
     let error = used("read", json!({"server": "none", "uri": "note://1"})).await.unwrap_err();

@@ -4,14 +4,15 @@
 mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 use support::far::at;
 use support::http_server::{Answer, Asked, HttpServer, usual};
-use support::{Fixture, fixture, nothing, started, text, told};
+use support::{Fixture, LONG, fixture, fixture_in, nothing, started, text, told};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
-use turnwright_mcp::ServerConfig;
+use turnwright_mcp::{ServerConfig, Shelf};
 
 /// A server that answers its first call so, and everything else as it should.
 async fn first_call(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (HttpServer, Fixture) {
@@ -247,6 +248,58 @@ async fn a_forgotten_session_is_opened_again_and_no_call_is_sent_twice() {
         assert_eq!((calls(&server), opened), (2, 2));
         fixture.stop().await;
     }
+}
+
+/// A server with a resource, which lists another each time and fails the second time.
+#[cfg(test)]
+async fn stumbling() -> HttpServer {
+    let lists = AtomicUsize::new(0);
+    HttpServer::start(move |asked| match asked.method() {
+        "initialize" => Answer::result(
+            asked,
+            &json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+                "serverInfo": {"name": "small", "version": "1"}}),
+        ),
+        "resources/list" => match lists.fetch_add(1, Ordering::Relaxed) {
+            1 => Answer::status("503 Service Unavailable"),
+            number => Answer::result(asked, &json!({"resources": [{"uri": format!("note://{number}"), "name": "a note"}]})),
+        },
+        "resources/templates/list" => Answer::result(asked, &json!({"resourceTemplates": []})),
+        "prompts/list" => Answer::result(asked, &json!({"prompts": [{"name": "review"}]})),
+        _ => usual(asked),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_is_known_stays_while_it_cannot_be_listed_and_is_asked_for_again() {
+    let server = stumbling().await;
+    let first = started(at(&server.url, &[])).await;
+    let uris = |shelf: &Shelf| shelf.resources.iter().map(|resource| resource.uri.clone()).collect::<Vec<_>>();
+    assert_eq!(uris(&first.server.shelf().await.unwrap()), ["note://0"]);
+    first.stop().await;
+    let failing = fixture_in(at(&server.url, &[]), first.folder.path());
+    failing.start();
+    let until = async |wanted: fn(&Shelf) -> bool| {
+        let found = async {
+            loop {
+                let shelf = failing.shelf().await.unwrap();
+                if wanted(&shelf) {
+                    return shelf;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(LONG, found).await.unwrap()
+    };
+    let kept = until(|shelf| !shelf.problems.is_empty()).await;
+    assert_eq!((uris(&kept), kept.prompts.len(), kept.problems.len()), (vec!["note://0".to_owned()], 1, 1));
+    assert!(kept.problems[0].starts_with("resources/list: ") && kept.problems[0].contains("503"), "{:?}", kept.problems);
+    let next = fixture_in(at(&server.url, &[]), first.folder.path());
+    assert_eq!(next.shelf().await.unwrap(), kept, "as it was kept for the next start");
+    let listed = until(|shelf| shelf.problems.is_empty()).await;
+    assert_eq!(uris(&listed), ["note://2"]);
+    failing.stop().await;
 }
 
 #[tokio::test]

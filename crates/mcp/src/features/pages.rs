@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::asking::{NoAnswer, ask};
 use super::items::{Item, twice};
+use crate::again::Listed;
 use crate::connection::Connection;
 use crate::weight::{MAX_LIST_BYTES, weight};
 
@@ -18,6 +19,8 @@ const MAX_ITEMS: usize = 10_000;
 pub(super) struct Pages<T> {
     pub(super) items: Vec<T>,
     pub(super) problems: Vec<String>,
+    /// Whether the server gave it to its end. What is left out because it is wrong or too much is not there the next time either.
+    pub(super) listed: Listed,
 }
 
 /// Asks for all pages of `method`. A server that does not know it has none of them.
@@ -30,7 +33,7 @@ pub(super) async fn list<T: Item>(connection: &Connection, method: &str, limit: 
             match ask(connection, method, params, limit).await {
                 Ok(page) => cursor = reader.page(page),
                 Err(error) if error.is_unknown_method() => return,
-                Err(error) => return reader.complain(&error.in_words(method)),
+                Err(error) => return reader.fail(&error.in_words(method)),
             }
             if cursor.is_none() {
                 return;
@@ -39,7 +42,7 @@ pub(super) async fn list<T: Item>(connection: &Connection, method: &str, limit: 
         reader.complain(&format!("there are more than {MAX_PAGES} pages: the rest is left out"));
     };
     if tokio::time::timeout(limit, pages).await.is_err() {
-        reader.complain(&NoAnswer::TooLong(limit).in_words(method));
+        reader.fail(&NoAnswer::TooLong(limit).in_words(method));
     }
     reader.pages
 }
@@ -54,7 +57,7 @@ struct Reader<'a, T> {
 
 impl<'a, T: Item> Reader<'a, T> {
     fn new(method: &'a str) -> Self {
-        let pages = Pages { items: Vec::new(), problems: Vec::new() };
+        let pages = Pages { items: Vec::new(), problems: Vec::new(), listed: Listed::Known };
         Self { method, pages, ids: HashSet::new(), cursors: HashSet::new(), bytes: 0 }
     }
 
@@ -91,6 +94,12 @@ impl<'a, T: Item> Reader<'a, T> {
             Ok(item) => self.complain(&twice(item.id())),
             Err(problem) => self.complain(problem),
         }
+    }
+
+    /// The server failed before the end of its list.
+    fn fail(&mut self, problem: &str) {
+        self.pages.listed = Listed::Failed;
+        self.complain(problem);
     }
 
     fn complain(&mut self, problem: &str) {

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::items::Shelf;
 use super::pages::{Pages, list};
 use super::watching::Watching;
+use crate::again::{Again, Listed};
 use crate::agreed::Offer;
 use crate::connection::Connection;
 use crate::log::LogOrigin;
@@ -40,15 +41,25 @@ impl Shelving {
     }
 }
 
-/// Lists, and lists again when it is told to: once for each burst of notices, and not more often than the gap allows.
+/// Lists, and lists again when it is told to: once for each burst of notices, and not more often than the gap allows. Also where
+/// the server failed to list something, after a while.
 pub(crate) async fn keep(shared: &Shared, connection: &Connection) -> Infallible {
-    put(shared, shelf_of(shared, connection).await);
+    let mut again = Again::default();
+    again.after(list_all(shared, connection).await);
     loop {
-        connection.wire.shelf_changed.notified().await;
-        tokio::time::sleep(BURST).await;
-        put(shared, shelf_of(shared, connection).await);
+        tokio::select! {
+            () = connection.wire.shelf_changed.notified() => tokio::time::sleep(BURST).await,
+            () = again.due() => {}
+        }
+        again.after(list_all(shared, connection).await);
         tokio::time::sleep(LIST_GAP).await;
     }
+}
+
+async fn list_all(shared: &Shared, connection: &Connection) -> Listed {
+    let (shelf, listed) = shelf_of(shared, connection).await;
+    put(shared, shelf);
+    listed
 }
 
 fn put(shared: &Shared, shelf: Shelf) {
@@ -65,22 +76,31 @@ fn put(shared: &Shared, shelf: Shelf) {
     shared.shelving.shelf.send_replace(Some(Arc::new(shelf)));
 }
 
-async fn shelf_of(shared: &Shared, connection: &Connection) -> Shelf {
+async fn shelf_of(shared: &Shared, connection: &Connection) -> (Shelf, Listed) {
     let (limit, agreed) = (shared.config.start_limit, &connection.agreed);
-    let mut shelf = Shelf::default();
+    let known = shared.shelving.known().unwrap_or_default();
+    let (mut shelf, mut listed) = (Shelf::default(), Listed::Known);
     if agreed.offers(Offer::Resources) {
         let (resources, templates) =
             tokio::join!(list(connection, "resources/list", limit), list(connection, "resources/templates/list", limit));
-        take(&mut shelf.resources, resources, &mut shelf.problems);
-        take(&mut shelf.templates, templates, &mut shelf.problems);
+        let problems = &mut shelf.problems;
+        listed = listed.and(take(&mut shelf.resources, resources, &known.resources, problems));
+        listed = listed.and(take(&mut shelf.templates, templates, &known.templates, problems));
     }
     if agreed.offers(Offer::Prompts) {
-        take(&mut shelf.prompts, list(connection, "prompts/list", limit).await, &mut shelf.problems);
+        let prompts = list(connection, "prompts/list", limit).await;
+        listed = listed.and(take(&mut shelf.prompts, prompts, &known.prompts, &mut shelf.problems));
     }
-    shelf
+    (shelf, listed)
 }
 
-fn take<T>(items: &mut Vec<T>, pages: Pages<T>, problems: &mut Vec<String>) {
-    *items = pages.items;
-    problems.extend(pages.problems);
+/// Takes what was listed. A list that the server failed to give says nothing about what it has: what was known stays then.
+fn take<T: Clone>(items: &mut Vec<T>, pages: Pages<T>, known: &[T], problems: &mut Vec<String>) -> Listed {
+    let Pages { items: read, problems: told, listed } = pages;
+    problems.extend(told);
+    *items = match listed {
+        Listed::Failed if !known.is_empty() => known.to_vec(),
+        Listed::Failed | Listed::Known => read,
+    };
+    listed
 }

@@ -75,8 +75,9 @@ impl ResourceSource {
         let chosen = known.iter().filter(|(server, _)| only.is_none_or(|only| only == server.config().name));
         let lines: Vec<String> = chosen.flat_map(|(server, shelf)| lines(&server.config().name, shelf)).collect();
         let mut text = lines.iter().skip(skip).take(PAGE).fold(String::new(), |text, line| text + line + "\n");
-        if let Some(left) = lines.len().checked_sub(skip + PAGE).filter(|left| *left > 0) {
-            let _ = write!(text, "[{left} more: list again with skip = {}]", skip + PAGE);
+        let shown = skip.saturating_add(PAGE);
+        if let Some(left) = lines.len().checked_sub(shown).filter(|left| *left > 0) {
+            let _ = write!(text, "[{left} more: list again with skip = {shown}]");
         }
         if text.is_empty() {
             text.push_str("[there are none]");

@@ -2,7 +2,7 @@
 """offers.py ERA [MODE]: an MCP server over stdio with resources and prompts, of the era `legacy` or `modern`.
 
 The tool `grow` adds a resource and a prompt, `touch` changes the resource that is named, `seen` tells how often each method
-was asked and the log level of the last request. Standard library only.
+was asked and the log level of the last request. In the mode `stumbles` the tools that `grow` changed cannot be listed once. Standard library only.
 """
 import json
 import sys
@@ -62,6 +62,8 @@ def call(request, name, arguments):
         PROMPTS.append({"name": "new"})
         notify("notifications/resources/list_changed")
         notify("notifications/prompts/list_changed")
+        if MODE == "stumbles":
+            notify("notifications/tools/list_changed")
     elif name == "touch":
         if arguments["uri"] in STATE["subscribed"]:
             notify("notifications/resources/updated", uri=arguments["uri"])
@@ -101,7 +103,10 @@ def handle(message):
         return answer(request, protocolVersion=params["protocolVersion"], capabilities=CAPABILITIES,
                       serverInfo={"name": "offers", "version": "1"})
     if method == "tools/list":
-        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("grow", "touch", "seen", "drop")]
+        if MODE == "stumbles" and SEEN[method] == 2:
+            return fail(request, -32603, "the database is locked")
+        names = ["grow", "touch", "seen", "drop"] + (["late"] if MODE == "stumbles" and SEEN[method] > 2 else [])
+        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
         return answer(request, tools=tools)
     if method == "tools/call":
         return call(request, params["name"], params.get("arguments") or {})
