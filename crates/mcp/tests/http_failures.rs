@@ -250,6 +250,32 @@ async fn a_forgotten_session_is_opened_again_and_no_call_is_sent_twice() {
     }
 }
 
+#[tokio::test]
+async fn a_call_that_may_have_been_run_is_not_told_as_one_that_was_not_because_its_error_speaks_of_a_session() {
+    let refusals: [fn(&Asked) -> Answer; 3] = [
+        |_| {
+            let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "database session closed"}});
+            Answer::of_type("200 OK", "application/json", error.to_string())
+        },
+        |_| {
+            let error = json!({"jsonrpc": "2.0", "id": 4711, "error": {"code": -32000, "message": "the session was reset"}});
+            Answer::of_type("200 OK", "application/json", error.to_string())
+        },
+        |_| Answer::of_type("400 Bad Request", "text/plain", "the shop closed the session"),
+    ];
+    for refusal in refusals {
+        let (server, fixture) = forgetful(refusal).await;
+        let error = fixture.call("t", nothing()).await.unwrap_err();
+        let model = "The MCP server `far` ended while `t` was running. Whether the call took effect is unknown: check before you \
+                     call it again.";
+        assert_eq!((error.kind, error.model_text.as_str()), (ToolErrorKind::Unavailable, model));
+        assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "ok");
+        let opened = server.asked().iter().filter(|asked| asked.method() == "initialize").count();
+        assert_eq!((calls(&server), opened), (2, 2), "a session that may be lost is opened again");
+        fixture.stop().await;
+    }
+}
+
 /// A server with a resource, which lists another each time and fails the second time.
 #[cfg(test)]
 async fn stumbling() -> HttpServer {

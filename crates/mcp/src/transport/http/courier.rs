@@ -55,18 +55,37 @@ struct Asked {
     id: RequestId,
     /// Asking again changes nothing at the server.
     is_repeatable: bool,
+    /// Whether it was run matters: it may have changed something.
+    is_call: bool,
     has_session: bool,
     max_event_bytes: usize,
+    wire: Arc<Wire>,
 }
 
 impl Asked {
-    fn of(message: &ClientJsonRpcMessage, has_session: bool, max_event_bytes: usize) -> Option<Self> {
+    fn of(message: &ClientJsonRpcMessage, has_session: bool, max_event_bytes: usize, wire: &Arc<Wire>) -> Option<Self> {
         let JsonRpcMessage::Request(request) = message else { return None };
         let is_repeatable = matches!(
             request.request,
             ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_) | ClientRequest::ListToolsRequest(_)
         );
-        Some(Self { id: request.id.clone(), is_repeatable, has_session, max_event_bytes })
+        let is_call = matches!(request.request, ClientRequest::CallToolRequest(_));
+        Some(Self { id: request.id.clone(), is_repeatable, is_call, has_session, max_event_bytes, wire: Arc::clone(wire) })
+    }
+
+    /// The error that a refusal which names no request is where it tells of a session that the server forgot. A call was
+    /// certainly not run only where it says so in the words of those who look for the session: `session` is also what the
+    /// server's tool may have lost elsewhere.
+    fn without_session(&self, text: &str) -> Option<HttpError> {
+        if !self.has_session || !is_about_session(text) {
+            return None;
+        }
+        if !self.is_call || is_lost_session(text) {
+            return Some(StreamableHttpError::SessionExpired);
+        }
+        let words = first_chars(text);
+        self.wire.condemn(&format!("it may not know our session any more: {words}"));
+        Some(StreamableHttpError::UnexpectedServerResponse(words.into()))
     }
 
     fn failed(&self, message: String) -> ServerJsonRpcMessage {
@@ -109,8 +128,8 @@ impl Asked {
     fn answered(&self, message: ServerJsonRpcMessage) -> Result<ServerJsonRpcMessage, HttpError> {
         Ok(match message {
             JsonRpcMessage::Error(mut error) if error.id.as_ref().is_none_or(|id| !is_same(&self.id, id)) => {
-                if self.has_session && is_about_session(&error.error.message) {
-                    return Err(StreamableHttpError::SessionExpired);
+                if let Some(lost) = self.without_session(&error.error.message) {
+                    return Err(lost);
                 }
                 error.id = Some(self.id.clone());
                 JsonRpcMessage::Error(error)
@@ -128,7 +147,7 @@ impl Asked {
 
 impl Courier {
     async fn post(&self, asked: Option<Asked>, post: Post) -> Posted {
-        let Some(asked) = asked else { return self.send(post).await.map_err(|error| plain(error, false)) };
+        let Some(asked) = asked else { return self.send(post).await.map_err(|error| plain(error, None)) };
         let mut tries = 0;
         let posted = loop {
             if !asked.is_repeatable {
@@ -144,8 +163,8 @@ impl Courier {
             }
             tries += 1;
         };
-        let has_session = asked.has_session;
-        asked.judged(posted.map_err(|error| plain(error, has_session)))
+        let posted = posted.map_err(|error| plain(error, Some(&asked)));
+        asked.judged(posted)
     }
 
     /// Sends it with the token that is there, and once more with a new one where that is not taken: it was not looked at then.
@@ -153,7 +172,7 @@ impl Courier {
         let Some(account) = &self.account else { return post.send(&self.client).await };
         let Some(token) = account.token().await? else { return post.send(&self.client).await };
         post.token = Some(token.clone());
-        match post.clone().send(&self.client).await.map_err(|error| plain(error, false)) {
+        match post.clone().send(&self.client).await.map_err(|error| plain(error, None)) {
             Err(StreamableHttpError::AuthRequired(asked)) => {
                 post.token = account.instead_of(&token).await?.filter(|new| *new != token);
                 if post.token.is_none() { Err(StreamableHttpError::AuthRequired(asked)) } else { post.send(&self.client).await }
@@ -216,7 +235,7 @@ impl StreamableHttpClient for Courier {
         headers: Headers,
         max_event_bytes: usize,
     ) -> Posted {
-        let asked = Asked::of(&message, session.is_some(), max_event_bytes);
+        let asked = Asked::of(&message, session.is_some(), max_event_bytes, &self.wire);
         if let Some(session) = &session {
             self.wire.session.get_or_init(|| Arc::clone(session));
         }
@@ -268,7 +287,7 @@ fn pause(busy: &HttpStatusError, tries: u32) -> Option<Duration> {
 }
 
 /// A failure in words that say what the server did, where `rmcp`'s do not; and a lost session as one, however it was said.
-fn plain(error: HttpError, has_session: bool) -> HttpError {
+fn plain(error: HttpError, asked: Option<&Asked>) -> HttpError {
     match error {
         StreamableHttpError::UnexpectedContentType(kind) => {
             let text = not_in_the_protocol(kind.as_deref());
@@ -277,17 +296,13 @@ fn plain(error: HttpError, has_session: bool) -> HttpError {
         StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
             StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new()))
         }
-        StreamableHttpError::UnexpectedServerResponse(text)
-            if has_session && text.starts_with("HTTP 400") && is_about_session(&text) =>
-        {
-            StreamableHttpError::SessionExpired
-        }
         StreamableHttpError::UnexpectedServerResponse(text) if text.contains("recursion limit") => {
             let text = "its answer is nested too deeply to be read; as a stream of events it would be cut there";
             StreamableHttpError::UnexpectedServerResponse(text.into())
         }
         StreamableHttpError::UnexpectedServerResponse(text) => {
-            StreamableHttpError::UnexpectedServerResponse(Cow::Owned(first_chars(&text)))
+            let lost = asked.filter(|_| text.starts_with("HTTP 400")).and_then(|asked| asked.without_session(&text));
+            lost.unwrap_or_else(|| StreamableHttpError::UnexpectedServerResponse(Cow::Owned(first_chars(&text))))
         }
         StreamableHttpError::HttpStatus(HttpStatusError { status, retry_after: Some(after), .. }) => {
             // The type's own text leaves it out.
@@ -333,6 +348,23 @@ fn is_too_long(error: &SseError) -> bool {
 fn is_about_session(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["session", "not initialized", "not initialised"].iter().any(|sign| text.contains(sign))
+}
+
+/// Whether it is in words that libraries for servers have for requests which they do not look at: without a session that they know.
+fn is_lost_session(text: &str) -> bool {
+    const SAID: [&str; 9] = [
+        "session not found",
+        "no valid session",
+        "not initialized",
+        "not initialised",
+        "invalid session",
+        "invalid or expired session",
+        "missing session",
+        "session id missing",
+        "mcp-session-id",
+    ];
+    let text = text.to_ascii_lowercase();
+    SAID.iter().any(|said| text.contains(said))
 }
 
 /// An event with an error that names no request, named after the request on whose stream it came.
