@@ -138,12 +138,8 @@ pub(crate) enum Reach {
 /// Whether an error is about the task: asked for a result, any is, which may be the call's own; asked how far it is, only one that says that
 /// there is nothing of this name (MCP 2025-11-25, Tasks, "Protocol Errors": -32602). Any other says that the server cannot tell now.
 fn is_of_task(method: &str, error: &ErrorData) -> bool {
-    let says_unknown = [
-        ErrorCode::INVALID_PARAMS,
-        ErrorCode::METHOD_NOT_FOUND,
-        ErrorCode::INVALID_REQUEST,
-        ErrorCode::RESOURCE_NOT_FOUND,
-    ];
+    let says_unknown =
+        [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND, ErrorCode::INVALID_REQUEST, ErrorCode::RESOURCE_NOT_FOUND];
     method != "tasks/get" || says_unknown.contains(&error.code)
 }
 

@@ -146,6 +146,22 @@ async fn a_task_that_its_server_does_not_know_any_more_has_an_unknown_outcome() 
 }
 
 #[tokio::test]
+async fn a_server_that_cannot_tell_of_a_task_for_a_moment_is_asked_again() {
+    for era in ERAS {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("fails"), "2").unwrap();
+        let fixture = started(config(era, folder.path(), 1)).await;
+        let said = text(&fixture.call("build", nothing()).await.unwrap()).to_owned();
+        assert_eq!(
+            (said.as_str(), noted(folder.path(), "made")),
+            ("build is done, colour none", vec!["build".to_owned()]),
+            "{era}"
+        );
+        fixture.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_task_that_fails_fails_the_call_in_its_servers_words() {
     for era in ERAS {
         let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 `legacy-quiet` does not say so in its list, `legacy-both` takes plain calls too.
 
 A task is a file of FOLDER, so that it outlives the process; FOLDER/made counts how often a task was made, FOLDER/cancelled
-names those that were cancelled. A task is done when it was asked for POLLS times, or as often as FOLDER/polls says. Tools: `build`; `paint`, which asks for a
+names those that were cancelled. It cannot tell of a task as often as FOLDER/fails says. A task is done when it was asked for POLLS times, or as often as FOLDER/polls says. Tools: `build`; `paint`, which asks for a
 colour on the way; `break`, which fails; `forget`, whose task is lost at once. Standard library only.
 """
 import json
@@ -87,6 +87,17 @@ def enough():
         return POLLS
 
 
+def fails():
+    try:
+        with open(os.path.join(FOLDER, "fails")) as file:
+            left = int(file.read())
+    except OSError:
+        return False
+    with open(os.path.join(FOLDER, "fails"), "w") as file:
+        file.write(str(left - 1))
+    return left > 0
+
+
 def step(state):
     """Goes on as far as it gets until it is asked for again."""
     state["polls"] += 1
@@ -158,6 +169,8 @@ def handle(message):
         state = load(task)
         if state is None:
             return fail(request, -32602, "no such task")
+        if method == "tasks/get" and fails():
+            return fail(request, -32603, "the database is locked")
         if method == "tasks/get":
             return get(request, task, state)
         if method == "tasks/result" and not MODERN:
