@@ -44,7 +44,7 @@ pub(super) struct Days {
 )]
 pub(super) async fn usage(State(state): State, _: Undivided, Search(days): Search<Days>) -> Result<Response, ApiError> {
     let (from, until) = span(&state, &days)?;
-    let spending = state.engine().spent(start_of(from), start_of(until.saturating_add(1.day()))).await?;
+    let spending = state.engine().spent(start_of(from), end_of(until)).await?;
     let conversation = days.conversation.as_deref().map(id).transpose()?;
     let budgets = state.engine().budgets(conversation.as_ref()).await?;
     Ok(json(StatusCode::OK, told(&spending, &budgets, from, until)))
@@ -65,7 +65,7 @@ pub(super) async fn of_users(
     Search(page): Search<PageQuery>,
 ) -> Result<Response, ApiError> {
     let (from, until) = span(&state, &days)?;
-    let (from_ms, until_ms) = (start_of(from), start_of(until.saturating_add(1.day())));
+    let (from_ms, until_ms) = (start_of(from), end_of(until));
     let mut users = vec![(UserId::local(), UserId::LOCAL.to_owned())];
     if let Ok(accounts) = state.accounts() {
         let all = accounts.users().await?.into_iter().filter(|user| !user.id.is_local());
@@ -171,8 +171,17 @@ fn date_of(at_ms: u64) -> Date {
     time.unwrap_or(Timestamp::MAX).to_zoned(jiff::tz::TimeZone::UTC).date()
 }
 
-/// The first millisecond of a day in UTC; 0 before 1970.
+/// The first millisecond of a day in UTC; 0 before 1970, and no time that ever comes for a day on which no time can be told.
 fn start_of(day: Date) -> u64 {
-    let start = day.to_zoned(jiff::tz::TimeZone::UTC).map(|start| start.timestamp().as_millisecond());
-    start.ok().and_then(|start| u64::try_from(start).ok()).unwrap_or_default()
+    let since_1970 = |start: Timestamp| u64::try_from(start.as_millisecond()).unwrap_or_default();
+    match day.to_zoned(jiff::tz::TimeZone::UTC) {
+        Ok(start) => since_1970(start.timestamp()),
+        Err(_) if day.year() < 1970 => 0,
+        Err(_) => u64::MAX,
+    }
+}
+
+/// The first millisecond after a day in UTC.
+fn end_of(day: Date) -> u64 {
+    day.tomorrow().map_or(u64::MAX, start_of)
 }

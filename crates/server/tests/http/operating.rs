@@ -126,6 +126,16 @@ async fn usage_is_told_by_day_and_model_and_providers_by_name() {
     assert_eq!((&users["data"][0]["id"], &users["data"][0]["turns"]), (&json!("local"), &json!(2)));
     let before = server.get("/api/v1/usage?until=2025-01-10").await.json();
     assert_eq!((&before["data"], &before["model_calls"]), (&json!([]), &json!(0)));
+    for until in ["9999-12-29", "9999-12-30", "9999-12-31"] {
+        let told = server.get(&format!("/api/v1/usage?from=2025-01-01&until={until}")).await;
+        assert_eq!(told.json()["model_calls"], 2, "{until}");
+        let users = server.get(&format!("/api/v1/usage/users?from=2025-01-01&until={until}")).await;
+        assert_eq!(users.json()["data"].as_array().map(Vec::len), Some(1), "{until}");
+    }
+    for none in ["from=9999-12-31&until=9999-12-31", "from=-009999-01-01&until=1969-12-31"] {
+        let told = server.get(&format!("/api/v1/usage?{none}")).await;
+        assert_eq!(told.json()["model_calls"], 0, "{none}");
+    }
     for wrong in ["from=yesterday", "until=2025-13-01", "from=2025-01-12&until=2025-01-11"] {
         let refused = server.get(&format!("/api/v1/usage?{wrong}")).await;
         assert_eq!(refused.problem(), (400, "invalid_query".to_owned()), "{wrong}");
