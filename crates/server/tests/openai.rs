@@ -31,6 +31,8 @@ mod ending;
 mod failing;
 #[path = "openai/formed.rs"]
 mod formed;
+#[path = "openai/going_on.rs"]
+mod going_on;
 #[path = "openai/interleaved.rs"]
 mod interleaved;
 #[path = "openai/joining.rs"]

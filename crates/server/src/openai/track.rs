@@ -169,6 +169,11 @@ impl Track {
 
     /// Whether the client runs it.
     pub(crate) fn is_clients(&self, call: &Call) -> bool {
+        // What brings its result may offer other tools from there on.
+        let waited = |before: &Call| before.id == call.id && before.waits == Some(QuestionReason::ClientTool);
+        if self.part.calls.iter().any(waited) {
+            return true;
+        }
         // Tools of sources have qualified names, which are not their own.
         self.definition(&call.name).is_some_and(|tool| tool.name == tool.tool)
     }

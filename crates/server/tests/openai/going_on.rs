@@ -1,0 +1,48 @@
+//! What a request that brings results, and so goes on with its turn, says of tools.
+
+use axum::body::Body;
+use http::Method;
+use serde_json::{Value, json};
+use turnwright_testkit::{Answer, text};
+
+use crate::{pick, picks, server, user};
+
+/// A function of Responses.
+fn function(name: &str) -> Value {
+    json!({"type": "function", "name": name, "parameters": {"type": "object"}})
+}
+
+/// A request of Responses that gives what the call before it asked for, with what it says besides.
+fn gives(first: &Value, besides: &Value) -> Value {
+    let call = first["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
+    let output = json!([{"type": "function_call_output", "call_id": call["call_id"], "output": "red"}]);
+    let mut request = json!({"previous_response_id": first["id"], "input": output});
+    request.as_object_mut().unwrap().extend(besides.as_object().unwrap().clone());
+    request
+}
+
+/// The same of Chat Completions.
+fn chats(first: &Value, besides: &Value) -> Value {
+    let message = &first["choices"][0]["message"];
+    let given = json!({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "red"});
+    let mut request = json!({"messages": [user("Pick!"), message, given]});
+    request.as_object_mut().unwrap().extend(besides.as_object().unwrap().clone());
+    request
+}
+
+#[tokio::test]
+async fn a_call_of_the_clients_is_no_call_of_ours_where_it_has_other_tools_by_then() {
+    for tools in [json!([]), json!([{"type": "function", "function": {"name": "sort"}}])] {
+        let server = server([picks(), Answer::whole([text("Picked.")])]);
+        let first = server.chat(&json!({"messages": [user("Pick!")], "tools": [pick()]})).await.json();
+        let request = chats(&first, &json!({"tools": tools})).to_string();
+        let headers = [("content-type", "application/json"), ("x-turnwright-tool-activity", "details")];
+        let second = server.send(Method::POST, "/v1/chat/completions", Body::from(request), &headers).await.json();
+        assert_eq!(second["choices"][0]["message"]["content"], "Picked.", "{second}");
+        assert_eq!(second["turnwright"]["tool_events"], Value::Null);
+    }
+    let server = server([picks(), Answer::whole([text("Picked.")])]);
+    let first = server.respond(&json!({"input": "Pick!", "tools": [function("pick")]})).await.json();
+    let second = server.respond(&gives(&first, &json!({"tools": [function("sort")]}))).await.json();
+    assert_eq!(second["output"].as_array().unwrap().len(), 1, "{second}");
+}
