@@ -22,7 +22,7 @@ pub struct SettingsOverlay {
     /// The most model calls of a turn; at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
-    /// What the model is told before the conversation.
+    /// What the model is told before the conversation; empty for nothing, whatever it is told there otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// Sampling temperature, 0 to 2.
@@ -73,7 +73,10 @@ impl SettingsOverlay {
             model: self.model.clone().unwrap_or_else(|| base.model.clone()),
             approve: self.approve.unwrap_or(base.approve),
             max_steps: self.max_steps.unwrap_or(base.max_steps).max(1),
-            system_prompt: self.system_prompt.clone().or_else(|| base.system_prompt.clone()),
+            system_prompt: match &self.system_prompt {
+                Some(said) => Some(said.clone()).filter(|said| !said.is_empty()),
+                None => base.system_prompt.clone(),
+            },
             temperature: self.temperature.or(base.temperature),
             max_output_tokens: self.max_output_tokens.or(base.max_output_tokens),
             reasoning_effort: self.reasoning_effort.or(base.reasoning_effort),

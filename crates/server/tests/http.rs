@@ -27,6 +27,8 @@ mod again;
 mod by_hand;
 #[path = "http/files.rs"]
 mod files;
+#[path = "http/going_on.rs"]
+mod going_on;
 #[path = "http/limits.rs"]
 mod limits;
 #[path = "http/long.rs"]

@@ -26,10 +26,12 @@ pub(crate) struct RunInput {
     pub(crate) messages: Vec<Value>,
     /// Tools that the page runs.
     #[serde(default)]
-    pub(crate) tools: Vec<PageTool>,
+    #[schema(value_type = Vec<PageTool>)]
+    pub(crate) tools: Option<Vec<PageTool>>,
     /// What the page shows, for the model.
     #[serde(default)]
-    pub(crate) context: Vec<Context>,
+    #[schema(value_type = Vec<Context>)]
+    pub(crate) context: Option<Vec<Context>>,
     /// `model` chooses one.
     #[serde(default)]
     pub(crate) forwarded_props: Option<Map<String, Value>>,
@@ -109,20 +111,22 @@ impl Spoken {
 }
 
 impl RunInput {
-    /// What the page knows, for the model.
+    /// What the page knows, for the model; nothing where it knows nothing, and `None` where it does not say.
     pub(crate) fn context(&self) -> Option<String> {
-        let lines: Vec<String> = self.context.iter().map(|known| format!("- {}: {}", known.description, known.value)).collect();
-        (!lines.is_empty()).then(|| format!("What the user's page shows:\n{}", lines.join("\n")))
+        let known = self.context.as_ref()?;
+        let lines: Vec<String> = known.iter().map(|known| format!("- {}: {}", known.description, known.value)).collect();
+        Some(if lines.is_empty() { String::new() } else { format!("What the user's page shows:\n{}", lines.join("\n")) })
     }
 
-    /// The tools that the page runs.
+    /// The tools that the page runs, of which there may be none; `None` where it does not say.
     pub(crate) fn tools(&self) -> Result<Option<Vec<Arc<ToolDefinition>>>, ApiError> {
-        let read = self.tools.iter().enumerate().map(|(at, tool)| {
+        let Some(tools) = &self.tools else { return Ok(None) };
+        let read = tools.iter().enumerate().map(|(at, tool)| {
             settings::tool(&format!("tools[{at}]"), &tool.name, tool.description.clone(), tool.parameters.clone())
         });
         let read: Vec<_> = read.collect::<Result<_, _>>()?;
         settings::named_once(&read)?;
-        Ok((!read.is_empty()).then_some(read))
+        Ok(Some(read))
     }
 
     /// What people said, the newest last. What follows one another is said as one.

@@ -438,7 +438,7 @@ async fn overlay(state: &ServerState, conversation: &ConversationId, input: &Run
     let history = History::of(input.items()?);
     let prompt = match (input.context(), &history.system) {
         (None, said) => said.clone(),
-        (Some(context), Some(said)) => Some(format!("{said}\n\n{context}")),
+        (Some(context), Some(said)) => Some(joined(Some(said.clone()), context)),
         // It stands beside what is told there anyway.
         (Some(context), None) => {
             let own = match state.engine().conversation(conversation).await {
@@ -447,10 +447,16 @@ async fn overlay(state: &ServerState, conversation: &ConversationId, input: &Run
                 Err(error) => return Err(error.into()),
             };
             let told = own.or_else(|| state.engine().defaults().system_prompt.clone());
-            Some(told.into_iter().chain([context]).collect::<Vec<_>>().join("\n\n"))
+            // What the page showed before is gone, also where nothing is left to be told.
+            Some(joined(told, context))
         }
     };
     Ok(SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() })
+}
+
+/// What the model is told, with what the page shows at the moment.
+fn joined(told: Option<String>, context: String) -> String {
+    told.into_iter().chain([context]).filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Stores the answers to all interrupts that are open, with what is said beside them, in one: what comes of that. The same answers

@@ -5,11 +5,18 @@ use http::Method;
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, text};
 
-use crate::{pick, picks, server, user};
+use crate::{Answered, Server, pick, picks, server, user};
 
 /// A function of Responses.
 fn function(name: &str) -> Value {
     json!({"type": "function", "name": name, "parameters": {"type": "object"}})
+}
+
+/// The names of what the model is offered.
+async fn offered(server: &Server, answered: &Answered) -> Vec<String> {
+    let conversation = answered.header("x-turnwright-conversation").parse().unwrap();
+    let names = |journal: &turnwright_core::Journal| journal.offered().iter().map(|tool| tool.name.clone()).collect();
+    server.engine.look(&conversation, names).await.unwrap()
 }
 
 /// A request of Responses that gives what the call before it asked for, with what it says besides.
@@ -28,6 +35,24 @@ fn chats(first: &Value, besides: &Value) -> Value {
     let mut request = json!({"messages": [user("Pick!"), message, given]});
     request.as_object_mut().unwrap().extend(besides.as_object().unwrap().clone());
     request
+}
+
+#[tokio::test]
+async fn the_tools_of_a_request_are_all_that_its_client_has() {
+    let lab = json!({"type": "mcp", "server_label": "lab"});
+    for (besides, expected) in [
+        (json!({}), &["lab__look", "lab__touch", "pick", "sort"][..]),
+        (json!({"tools": [function("sort")]}), &["lab__look", "lab__touch", "sort"]),
+        (json!({"tools": [lab]}), &["lab__look", "lab__touch"]),
+        (json!({"tools": []}), &["lab__look", "lab__touch"]),
+    ] {
+        let server = server([picks(), Answer::whole([text("Picked.")])]);
+        let tools = json!([function("pick"), function("sort")]);
+        let first = server.respond(&json!({"input": "Pick!", "tools": tools})).await.json();
+        let second = server.respond(&gives(&first, &besides)).await;
+        assert_eq!(second.json()["output"][0]["content"][0]["text"], "Picked.", "{}", second.body);
+        assert_eq!(offered(&server, &second).await, expected, "{besides}");
+    }
 }
 
 #[tokio::test]

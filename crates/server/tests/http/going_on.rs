@@ -1,0 +1,60 @@
+//! What a page of AG-UI says of its tools and of what it shows, where it goes on with a turn.
+
+use super::ag_ui::{body, kinds, said};
+use super::*;
+
+/// A run of a page with these tools, which shows this.
+fn run(run: &str, messages: &Value, (tools, context): (Value, Value)) -> Value {
+    let mut run = body(run, messages);
+    (run["tools"], run["context"]) = (tools, context);
+    run
+}
+
+fn tool(name: &str) -> Value {
+    json!({"name": name, "description": "", "parameters": {"type": "object"}})
+}
+
+/// What the page says that has what its tool gave.
+fn gave(first: &[Value], content: &str) -> Value {
+    let call = first.last().unwrap()["outcome"]["pendingToolCallIds"][0].clone();
+    let calls = json!([{"id": call, "type": "function", "function": {"name": "pick", "arguments": "{}"}}]);
+    json!([said("Pick!")[0], {"id": "a", "role": "assistant", "content": "", "toolCalls": calls},
+           {"id": "t", "role": "tool", "toolCallId": call, "content": content}])
+}
+
+/// The names of what the model is offered, and what it is told before the conversation.
+async fn told(server: &Server) -> (Vec<String>, Option<String>) {
+    let look = |journal: &turnwright_core::Journal| {
+        let names = journal.offered().iter().map(|tool| tool.name.clone()).collect();
+        (names, journal.turn().unwrap().settings().system_prompt.clone())
+    };
+    server.engine.look(&"c1".parse().unwrap(), look).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_tools_and_the_context_of_a_run_are_all_that_its_page_has() {
+    let context = json!([{"description": "Place", "value": "Here"}]);
+    let shown = "What the user's page shows:\n- Place: Here";
+    let all = ["lab__look", "lab__touch", "pick"];
+    for (own, tools, shows, expected) in [
+        (None, json!([]), json!([]), (&all[..2], None)),
+        (Some("Be brief."), json!([]), json!([]), (&all[..2], Some("Be brief.".to_owned()))),
+        (Some("Be brief."), json!([]), context.clone(), (&all[..2], Some(format!("Be brief.\n\n{shown}")))),
+        (None, json!([tool("pick")]), context.clone(), (&all[..], Some(shown.to_owned()))),
+        // A page that says nothing of them.
+        (None, Value::Null, Value::Null, (&all[..], Some(shown.to_owned()))),
+    ] {
+        let server = server([Answer::whole([call(0, "pick", "{}")]), Answer::whole([text("Picked.")])]);
+        server.post("/api/v1/conversations", json!({"id": "c1", "settings": {"system_prompt": own}})).await;
+        let first = server.run(run("r1", &said("Pick!"), (json!([tool("pick")]), context.clone()))).await;
+        let (offered, prompt) = told(&server).await;
+        assert_eq!((&offered[..], prompt.unwrap().ends_with(shown)), (&all.map(str::to_owned)[..], true));
+        let events = server.run(run("r2", &gave(&first, "red"), (tools.clone(), shows.clone()))).await;
+        assert_eq!(events.last().unwrap()["outcome"], json!({"type": "success"}), "{events:?}");
+        let (offered, prompt) = told(&server).await;
+        let offered: Vec<&str> = offered.iter().map(String::as_str).collect();
+        assert_eq!((&offered[..], prompt), expected, "{tools} {shows}");
+        // What its tool gave, the page knows.
+        assert!(!kinds(&events).contains(&"TOOL_CALL_RESULT"), "{events:?}");
+    }
+}
