@@ -24,6 +24,7 @@ use super::referred;
 use super::responses::object::{PREFIX, offered_to, part_after};
 use super::responses::stored::{Brings, continued};
 use super::saying::{Place, is_overtaken, last_of_newest, say, say_after};
+use super::settings::{OurTools, for_the_rest};
 use super::taking_over::{say_in_copy, take_up};
 use super::track::Part;
 use crate::attached::Attached;
@@ -49,6 +50,8 @@ pub(crate) struct Ask {
     pub(crate) previous: Option<String>,
     pub(crate) history: History,
     pub(crate) overlay: SettingsOverlay,
+    /// What becomes of the tools on this side where it does not narrow them, and goes on with a turn.
+    pub(crate) our_tools: OurTools,
     pub(crate) idempotency: Option<(String, String)>,
     /// What the page of the person calls what they say, by which that is said once.
     pub(crate) known_as: Option<SaidAs>,
@@ -56,6 +59,17 @@ pub(crate) struct Ask {
     pub(crate) on_waiting: OnWaiting,
     /// How the request is known where it comes again without a key, where its clients send such.
     pub(crate) again: Option<Again>,
+}
+
+impl Ask {
+    /// What it chooses for the rest of the turn that is open in a conversation.
+    pub(super) async fn for_the_rest(
+        &self,
+        state: &ServerState,
+        conversation: &ConversationId,
+    ) -> Result<SettingsOverlay, EngineError> {
+        for_the_rest(state.engine(), conversation, (&self.overlay, self.our_tools)).await
+    }
 }
 
 /// The turn that answers.
@@ -253,7 +267,7 @@ async fn give(
     // What is said beside them is kept under the key.
     let key = ask.idempotency.clone().filter(|_| users.is_empty());
     let stored = if users.is_empty() {
-        let asked = Some(ask.overlay.clone());
+        let asked = Some(ask.for_the_rest(state, &conversation).await?);
         let stored = state.engine().give_results_once(&conversation, results.clone(), asked, key).await;
         stored.map(|_turn| None).map_err(ApiError::from)
     } else {

@@ -69,7 +69,8 @@ pub(super) async fn decide(
     if let Some((results_of, results)) = given(ask)
         && results_of == conversation
     {
-        state.engine().give_results_once(&conversation, results, Some(ask.overlay.clone()), None).await?;
+        let asked = ask.for_the_rest(state, &conversation).await?;
+        state.engine().give_results_once(&conversation, results, Some(asked), None).await?;
     }
     if decided.is_empty() {
         return after_calls(state, conversation, before, Some(&ask.overlay), history.clone()).await.map(Some);

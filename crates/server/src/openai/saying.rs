@@ -57,9 +57,10 @@ pub(super) async fn say(
             (conversation, false)
         }
     };
+    let overlay = if is_new { ask.overlay.clone() } else { ask.for_the_rest(state, &conversation).await? };
     let mut message = NewMessage {
         content,
-        overlay: ask.overlay.clone(),
+        overlay,
         on_waiting,
         answers,
         given,

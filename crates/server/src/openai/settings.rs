@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{Declared, OutputFormat, OutputSchema, ReasoningEffort, ToolChoice, ToolDefinition};
-use turnwright_engine::{Engine, SettingsOverlay};
+use turnwright_core::{
+    ConversationId, Declared, Journal, OutputFormat, OutputSchema, ReasoningEffort, ToolChoice, ToolDefinition,
+};
+use turnwright_engine::{Engine, EngineError, SettingsOverlay};
 
 use super::clients::model_name;
 use crate::error::ApiError;
@@ -184,6 +186,43 @@ pub(crate) async fn choosable(
         all.extend(ours.into_iter().filter(|tool| clients.iter().all(|own| own.name != tool.name)));
     }
     all
+}
+
+/// Which tools on this side an open turn has from a request on that does not narrow them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OurTools {
+    /// Those that it had.
+    StayAsTheyWere,
+    /// Those of its conversation, since the request says all that would narrow them.
+    AreAsSaid,
+}
+
+/// The glob that every tool fits.
+const EVERY_TOOL: &str = "*";
+
+/// What a request chooses for the rest of the turn that is open there: what `tool_choice` allowed before was for one request.
+///
+/// # Errors
+/// Where the conversation cannot be read.
+pub(crate) async fn for_the_rest(
+    engine: &Engine,
+    conversation: &ConversationId,
+    (chosen, ours): (&SettingsOverlay, OurTools),
+) -> Result<SettingsOverlay, EngineError> {
+    let as_it_is = || Ok(chosen.clone());
+    if chosen.tools.is_some() || ours == OurTools::StayAsTheyWere {
+        return as_it_is();
+    }
+    let look = |journal: &Journal| journal.open_turn().and_then(|turn| turn.settings().tools.clone());
+    let narrowed = match engine.look(conversation, look).await {
+        Ok(narrowed) => narrowed,
+        Err(EngineError::NotFound { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let Some(narrowed) = narrowed else { return as_it_is() };
+    let own = engine.conversation(conversation).await?.overlay.tools.or_else(|| engine.defaults().tools.clone());
+    let own = own.unwrap_or_else(|| vec![EVERY_TOOL.to_owned()]);
+    Ok(SettingsOverlay { tools: (own != narrowed).then_some(own), ..chosen.clone() })
 }
 
 /// How much a model should think.

@@ -31,6 +31,7 @@ use crate::openai::history::{self, History, Said};
 use crate::openai::ids;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
+use crate::openai::settings::OurTools;
 use crate::openai::track::Part;
 use crate::openapi::{BodyRefused, Conflicting, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::sse;
@@ -424,7 +425,8 @@ async fn say(
         Err(error) => return Err(error.into()),
     };
     let conversation = Some(conversation.clone());
-    let ask = Ask { conversation, previous: None, history, overlay, idempotency, known_as, on_waiting, again: None };
+    let our_tools = OurTools::StayAsTheyWere;
+    let ask = Ask { conversation, previous: None, history, overlay, our_tools, idempotency, known_as, on_waiting, again: None };
     Ok(begin(state, ask).await?.part)
 }
 

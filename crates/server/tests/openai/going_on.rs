@@ -56,6 +56,49 @@ async fn the_tools_of_a_request_are_all_that_its_client_has() {
 }
 
 #[tokio::test]
+async fn what_tool_choice_allows_is_for_one_request() {
+    let pick_alone = json!({"type": "function", "name": "pick"});
+    for mode in ["auto", "required"] {
+        let choice = json!({"type": "allowed_tools", "mode": mode, "tools": [pick_alone]});
+        for (own, expected) in
+            [(json!({}), &["lab__look", "lab__touch", "pick"][..]), (json!({"tools": ["lab__t*"]}), &["lab__touch", "pick"])]
+        {
+            let answers = || [picks(), Answer::whole([text("Picked.")])];
+            let server = server(answers().into_iter().chain(answers()));
+            for id in ["c1", "c2"] {
+                server.post("/api/v1/conversations", &json!({"id": id, "settings": own})).await;
+            }
+            let asked = json!({"messages": [user("Pick!")], "tools": [pick()], "tool_choice": choice,
+                               "metadata": {"conversation_id": "c1"}});
+            let first = server.chat(&asked).await;
+            assert_eq!(offered(&server, &first).await, ["pick"], "{}", first.body);
+            let second = server.chat(&chats(&first.json(), &json!({"tools": [pick()]}))).await;
+            assert_eq!(second.json()["choices"][0]["message"]["content"], "Picked.", "{}", second.body);
+            assert_eq!(offered(&server, &second).await, expected, "chat, {mode}, {own}");
+
+            let asked = json!({"input": "Pick!", "tools": [function("pick")], "tool_choice": choice, "conversation": "c2"});
+            let first = server.respond(&asked).await;
+            assert_eq!(offered(&server, &first).await, ["pick"], "{}", first.body);
+            let second = server.respond(&gives(&first.json(), &json!({"tools": [function("pick")]}))).await;
+            assert_eq!(offered(&server, &second).await, expected, "responses, {mode}, {own}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn servers_that_a_request_named_stay_where_the_next_says_nothing_of_tools() {
+    let look = json!({"type": "mcp", "server_label": "lab", "allowed_tools": ["look"]});
+    for (besides, expected) in
+        [(json!({}), &["lab__look", "pick"][..]), (json!({"tools": [function("pick")]}), &["lab__look", "lab__touch", "pick"])]
+    {
+        let server = server([picks(), Answer::whole([text("Picked.")])]);
+        let first = server.respond(&json!({"input": "Pick!", "tools": [function("pick"), look]})).await.json();
+        let second = server.respond(&gives(&first, &besides)).await;
+        assert_eq!(offered(&server, &second).await, expected, "{besides}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_of_the_clients_is_no_call_of_ours_where_it_has_other_tools_by_then() {
     for tools in [json!([]), json!([{"type": "function", "function": {"name": "sort"}}])] {
         let server = server([picks(), Answer::whole([text("Picked.")])]);

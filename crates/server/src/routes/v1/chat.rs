@@ -17,6 +17,7 @@ use crate::openai::begin::{self, Ask, Begun, begin};
 use crate::openai::chat::{Asked, ChatFold};
 use crate::openai::chunk::TellsUsage;
 use crate::openai::history::{self, History};
+use crate::openai::settings::OurTools;
 use crate::openai::stops::Stops;
 use crate::openai::{models, settings};
 use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
@@ -58,9 +59,10 @@ pub(super) async fn complete(
     let is_named = conversation.is_some();
     // No client of this API answers what is asked before its last message.
     let on_waiting = OnWaiting::Deny;
-    let begun =
-        begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, known_as: None, on_waiting, again })
-            .await;
+    // Nothing but `tool_choice` narrows ours.
+    let our_tools = OurTools::AreAsSaid;
+    let ask = Ask { conversation, previous: None, history, overlay, our_tools, idempotency, known_as: None, on_waiting, again };
+    let begun = begin(&state, ask).await;
     let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,

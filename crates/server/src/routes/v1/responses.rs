@@ -22,6 +22,7 @@ use crate::openai::responses::object;
 use crate::openai::responses::remembered::Remembered;
 use crate::openai::responses::stored::found;
 use crate::openai::responses::{Asking, Form, ResponseFold};
+use crate::openai::settings::OurTools;
 use crate::openai::track::Part;
 use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
 use crate::openapi::{ConversationHeader, RepeatableHeader};
@@ -65,8 +66,10 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let is_named = conversation.is_some() && request.conversation.as_ref().is_none_or(Value::is_null);
     // No client of this API answers what is asked before its last message.
     let on_waiting = OnWaiting::Deny;
-    let begun =
-        begin(&state, Ask { conversation, previous, history, overlay, idempotency, known_as: None, on_waiting, again }).await;
+    // Which of ours are meant, `tools` says.
+    let our_tools = if request.tools.is_some() { OurTools::AreAsSaid } else { OurTools::StayAsTheyWere };
+    let ask = Ask { conversation, previous, history, overlay, our_tools, idempotency, known_as: None, on_waiting, again };
+    let begun = begin(&state, ask).await;
     let begun = begun.map_err(about_input);
     let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let names = Named::of(&begun).leaving_out(&left_out);
