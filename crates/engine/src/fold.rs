@@ -11,6 +11,9 @@ use crate::Event;
 use crate::in_flight::tell_message;
 use crate::withheld::withheld;
 
+/// Of a call whose model wrote none: who reads them reads JSON.
+const NO_ARGUMENTS: &str = "{}";
+
 /// Tells the newest entry of `journal`, which holds everything up to it and nothing after; `next` was stored with it.
 pub(crate) fn tell_newest(journal: &Journal, next: Option<&Entry>, out: &mut Vec<Event>) {
     if let Some(stored) = journal.entries().last() {
@@ -171,7 +174,7 @@ fn tell_assistant(stored: &StoredEntry, message: &AssistantMessage, out: &mut Ve
     out.extend(message.calls().zip(0_u32..).map(|(call, index)| Event::ToolInputReady {
         call_id: CallId { message: stored.seq, index },
         name: call.name.clone(),
-        arguments: call.arguments.clone(),
+        arguments: if call.arguments.trim().is_empty() { NO_ARGUMENTS.to_owned() } else { call.arguments.clone() },
     }));
 }
 

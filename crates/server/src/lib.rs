@@ -7,6 +7,7 @@
 
 mod agui;
 mod apps;
+mod arguments;
 mod attached;
 pub mod auth;
 mod base_path;

@@ -7,6 +7,7 @@ use turnwright_core::{
 };
 use turnwright_engine::{always, questions_in};
 
+use crate::arguments;
 use crate::budgets::budget_stop;
 use crate::rules::rule_text;
 use crate::timestamp::timestamp;
@@ -27,7 +28,7 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
             approval_id: Some(call.approval().to_string()),
             conversation_id: None,
             name: call.name.to_owned(),
-            arguments: call.arguments.to_owned(),
+            arguments: arguments::told(call.arguments).to_owned(),
             reason: question.reason.as_str().to_owned(),
             rule: question.rule.clone(),
             always: always(&call, question.reason).as_ref().map(rule_text),
@@ -310,7 +311,7 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
     let tool_calls = calls.iter().map(|(id, call)| api::ToolCall {
         id: id.to_string(),
         kind: api::ToolCallType::Function,
-        function: api::Function { name: call.name.clone(), arguments: call.arguments.clone() },
+        function: api::Function { name: call.name.clone(), arguments: arguments::told(&call.arguments).to_owned() },
     });
     let content = Some(message.text_and_media()).filter(|text| !text.is_empty());
     messages.push(api::Message {

@@ -5,6 +5,7 @@ use turnwright_api as api;
 use turnwright_core::{Hold, Sampling, Wants};
 use turnwright_engine::{WaitingCall, WaitingQuestion};
 
+use crate::arguments;
 use crate::rules::rule_text;
 use crate::timestamp::timestamp;
 
@@ -15,7 +16,7 @@ pub fn waiting_call(waiting: WaitingCall) -> api::Call {
         approval_id: Some(waiting.approval.to_string()),
         conversation_id: Some(waiting.conversation.to_string()),
         name: waiting.name,
-        arguments: waiting.arguments,
+        arguments: arguments::told(&waiting.arguments).to_owned(),
         reason: waiting.reason.as_str().to_owned(),
         rule: waiting.rule,
         always: waiting.always.as_ref().map(rule_text),
@@ -52,7 +53,7 @@ pub fn waiting_question(waiting: WaitingQuestion) -> api::Call {
         approval_id: None,
         conversation_id: Some(waiting.conversation.to_string()),
         name: waiting.name,
-        arguments: waiting.arguments,
+        arguments: arguments::told(&waiting.arguments).to_owned(),
         reason: "question".to_owned(),
         rule: None,
         always: None,

@@ -11,6 +11,7 @@ use turnwright_engine::{Answers, Choice, Reply, shown_name};
 
 use crate::agui::input::{Resume, Status};
 use crate::agui::interrupt::Interrupt;
+use crate::arguments;
 use crate::error::ApiError;
 
 /// What a page answers, of which all fits to what is asked or was.
@@ -203,7 +204,7 @@ fn of_call(journal: &Journal, asked: ApprovalId, choice: &Choice) -> Standing {
                     // What is given back as it came changes nothing.
                     (None, Some(given)) => {
                         let call = journal.turn().and_then(|turn| turn.call(asked.call));
-                        call.is_some_and(|call| read(call.arguments) == read(given))
+                        call.is_some_and(|call| read(arguments::told(call.arguments)) == read(given))
                     }
                 };
                 let is_it = decision.verdict.lets_run() == choice.verdict.lets_run()

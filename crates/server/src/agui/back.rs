@@ -14,6 +14,7 @@ use turnwright_engine::Sent;
 
 use crate::agui::input::{Spoken, VIDEO_URI};
 use crate::agui::names::{Names, is_said_name, result_id, said_name};
+use crate::arguments;
 use crate::openai::history::{completes, unanswered};
 use crate::openai::ids;
 use crate::openai::responses::object::{calls_at, held};
@@ -290,7 +291,7 @@ fn answer(conversation: &ConversationId, seq: Seq, message: &AssistantMessage) -
         .zip(0_u32..)
         .map(|(call, index)| {
             let id = ids::call_id(conversation, CallId { message: seq, index });
-            json!({"id": id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+            json!({"id": id, "type": "function", "function": {"name": call.name, "arguments": arguments::told(&call.arguments)}})
         })
         .collect();
     if calls.is_empty() {

@@ -314,9 +314,7 @@ impl Tells for RunFold {
                     out,
                     &json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": parent}),
                 );
-                if !arguments.is_empty() {
-                    tell(out, &json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}));
-                }
+                tell(out, &json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}));
                 tell(out, &json!({"type": "TOOL_CALL_END", "toolCallId": id}));
             }
             Event::ToolProgress { call_id, progress, total, message } => {

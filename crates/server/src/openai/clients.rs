@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use turnwright_core::ToolDefinition;
 
@@ -103,9 +103,12 @@ pub(crate) fn arguments_of(input: &str) -> String {
     json!({INPUT: input}).to_string()
 }
 
-/// The free text of a call; all of its arguments where a model wrote something else.
+/// The free text of a call; all of its arguments where a model wrote something else, and no text where it wrote none.
 pub(crate) fn input_of(arguments: &str) -> String {
     let read: Option<Value> = serde_json::from_str(arguments).ok();
+    if read.as_ref().and_then(Value::as_object).is_some_and(Map::is_empty) {
+        return String::new();
+    }
     let input = read.as_ref().and_then(|arguments| arguments.get(INPUT)?.as_str());
     input.unwrap_or(arguments).to_owned()
 }
@@ -142,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_free_text_is_read_whatever_the_model_wrote() {
-        let read = [r#"{"input":"a\nb"}"#, r#"{"text":1}"#, "not JSON"].map(input_of);
-        assert_eq!(read, ["a\nb", r#"{"text":1}"#, "not JSON"]);
+        let read = [r#"{"input":"a\nb"}"#, r#"{"text":1}"#, "not JSON", "{}", ""].map(input_of);
+        assert_eq!(read, ["a\nb", r#"{"text":1}"#, "not JSON", "", ""]);
     }
 }

@@ -13,6 +13,7 @@ use turnwright_engine::{EngineError, SettingsOverlay, StoreError};
 use super::begin::where_there;
 use super::history::{Item, Said, arguments_elsewhere};
 use super::known::Fingerprint;
+use crate::arguments;
 use crate::error::ApiError;
 use crate::state::ServerState;
 
@@ -134,7 +135,7 @@ fn asked_in(items: &[Item]) -> Vec<&str> {
 
 fn has_call(journal: &Journal, asked: &str) -> bool {
     journal.entries().iter().any(|stored| match &*stored.entry {
-        Entry::Assistant(message) => message.calls().any(|call| call.arguments == asked),
+        Entry::Assistant(message) => message.calls().any(|call| arguments::told(&call.arguments) == asked),
         _ => false,
     })
 }

@@ -58,3 +58,16 @@ async fn the_tools_and_the_context_of_a_run_are_all_that_its_page_has() {
         assert!(!kinds(&events).contains(&"TOOL_CALL_RESULT"), "{events:?}");
     }
 }
+
+#[tokio::test]
+async fn a_call_without_arguments_has_an_empty_object_of_them_for_a_page() {
+    let server = server([Answer::whole([call(0, "lab__look", "")]), Answer::whole([call(0, "lab__touch", "")])]);
+    let events = server.run(body("r1", &said("Touch!"))).await;
+    let given: Vec<&Value> =
+        events.iter().filter(|event| event["type"] == "TOOL_CALL_ARGS").map(|event| &event["delta"]).collect();
+    assert_eq!(given, ["{}", "{}"], "{events:?}");
+    let back = server.run(body("r2", &json!([]))).await;
+    let messages = back[1]["messages"].as_array().unwrap();
+    let calls: Vec<&Value> = messages.iter().filter_map(|message| message["toolCalls"].get(0)).collect();
+    assert_eq!(calls.iter().map(|call| &call["function"]["arguments"]).collect::<Vec<_>>(), ["{}", "{}"], "{back:?}");
+}

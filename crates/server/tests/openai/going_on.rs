@@ -3,7 +3,7 @@
 use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
-use turnwright_testkit::{Answer, text};
+use turnwright_testkit::{Answer, call, text};
 
 use crate::{Answered, Server, pick, picks, server, user};
 
@@ -113,4 +113,40 @@ async fn a_call_of_the_clients_is_no_call_of_ours_where_it_has_other_tools_by_th
     let first = server.respond(&json!({"input": "Pick!", "tools": [function("pick")]})).await.json();
     let second = server.respond(&gives(&first, &json!({"tools": [function("sort")]}))).await.json();
     assert_eq!(second["output"].as_array().unwrap().len(), 1, "{second}");
+}
+
+#[tokio::test]
+async fn a_call_without_arguments_has_an_empty_object_of_them() {
+    let calls = || [Answer::whole([call(0, "lab__look", "")]), Answer::whole([call(0, "pick", "")])];
+    let whole = server(calls()).chat(&json!({"messages": [user("Go")], "tools": [pick()]})).await.json();
+    assert_eq!(whole["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"], "{}", "{whole}");
+    let streamed = server(calls()).chat(&json!({"messages": [user("Go")], "tools": [pick()], "stream": true})).await.chunks();
+    let told =
+        streamed.iter().find_map(|chunk| chunk["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].as_str());
+    assert_eq!(told, Some("{}"), "{streamed:?}");
+
+    let body = json!({"input": "Go", "tools": [function("pick")], "stream": true});
+    let answers = calls().into_iter().chain([Answer::whole([call(0, "lab__touch", "")])]);
+    let server = server(answers);
+    let events = server.respond(&body).await.chunks();
+    let of = |kind: &str, field: &str| events.iter().find(|event| event["type"] == kind).unwrap()[field].clone();
+    for prefix in ["response.mcp_call_arguments", "response.function_call_arguments"] {
+        assert_eq!(of(&format!("{prefix}.delta"), "delta"), "{}", "{prefix}");
+        assert_eq!(of(&format!("{prefix}.done"), "arguments"), "{}", "{prefix}");
+    }
+    let response = events.last().unwrap()["response"].clone();
+    let given = |response: &Value| -> Vec<Value> {
+        response["output"].as_array().unwrap().iter().map(|item| item["arguments"].clone()).collect()
+    };
+    assert_eq!(given(&response), ["{}", "{}"]);
+    // What is told of a journal says the same.
+    let asked = server.respond(&gives(&response, &json!({"tools": [{"type": "mcp", "server_label": "lab"}]}))).await.json();
+    assert_eq!(given(&asked), ["{}"]);
+    let later = server.get(&format!("/v1/responses/{}", asked["id"].as_str().unwrap())).await.json();
+    assert_eq!(given(&later), ["{}"]);
+    let conversation = asked["conversation"]["id"].as_str().unwrap();
+    let path = format!("/api/v1/conversations/{conversation}");
+    assert_eq!(server.get(&format!("{path}/calls")).await.json()["data"][0]["arguments"], "{}");
+    let messages = server.get(&format!("{path}/messages")).await.json();
+    assert_eq!(messages["data"][1]["tool_calls"][0]["function"]["arguments"], "{}", "{messages}");
 }

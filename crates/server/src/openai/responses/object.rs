@@ -9,6 +9,7 @@ use turnwright_core::{
     StoredEntry, ToolChoice, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, text_of,
 };
 
+use crate::arguments;
 use crate::offered::offered_in;
 use crate::openai::clients;
 use crate::openai::ids;
@@ -224,7 +225,7 @@ pub(crate) fn calls_at(journal: &Journal, at: Seq) -> Vec<Call> {
                 let made = message.calls().zip(0_u32..).map(|(call, index)| Call {
                     id: CallId { message: stored.seq, index },
                     name: call.name.clone(),
-                    arguments: call.arguments.clone(),
+                    arguments: arguments::told(&call.arguments).to_owned(),
                     changed: None,
                     waits: None,
                     decided: 0,
