@@ -1,8 +1,11 @@
-//! What a request that brings results, and so goes on with its turn, says of tools.
+//! What a request that brings results, and so goes on with its turn, says of tools; and what becomes of the response before it.
+
+use std::sync::Arc;
 
 use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use turnwright_testkit::{Answer, call, text};
 
 use crate::{Answered, Server, pick, picks, server, user};
@@ -149,4 +152,37 @@ async fn a_call_without_arguments_has_an_empty_object_of_them() {
     assert_eq!(server.get(&format!("{path}/calls")).await.json()["data"][0]["arguments"], "{}");
     let messages = server.get(&format!("{path}/messages")).await.json();
     assert_eq!(messages["data"][1]["tool_calls"][0]["function"]["arguments"], "{}", "{messages}");
+}
+
+#[tokio::test]
+async fn to_cancel_a_response_that_is_over_leaves_the_next_of_its_turn() {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([picks(), Answer::whole([text("Picked.")]).gated(&gate)]);
+    let first = server.respond(&json!({"input": "Pick!", "tools": [function("pick")]})).await.json();
+    let second = server.respond(&gives(&first, &json!({"background": true}))).await.json();
+    assert_eq!((&second["status"], &second["conversation"]), (&json!("in_progress"), &first["conversation"]));
+    let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    let cancelled = server.post(&format!("{}/cancel", path(&first)), &json!({})).await;
+    assert_eq!((cancelled.status, &cancelled.json()["output"]), (200, &first["output"]), "{}", cancelled.body);
+    let removed = server.send(Method::DELETE, &path(&first), Body::empty(), &[]).await;
+    assert_eq!((removed.status, &removed.json()["error"]["code"]), (409, &json!("turn_open")), "{}", removed.body);
+    assert_eq!(server.get(&path(&second)).await.json()["status"], "in_progress");
+
+    gate.add_permits(9);
+    let turn = second["turnwright"]["turn_id"].as_str().unwrap().parse().unwrap();
+    server.engine.wait(&second["conversation"]["id"].as_str().unwrap().parse().unwrap(), turn).await.unwrap();
+    let over = server.get(&path(&second)).await.json();
+    assert_eq!((&over["status"], &over["output"][0]["content"][0]["text"]), (&json!("completed"), &json!("Picked.")));
+    assert_eq!(server.send(Method::DELETE, &path(&first), Body::empty(), &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn to_cancel_the_newest_response_of_a_turn_stops_it() {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([picks(), Answer::whole([text("Picked.")]).gated(&gate)]);
+    let first = server.respond(&json!({"input": "Pick!", "tools": [function("pick")]})).await.json();
+    let second = server.respond(&gives(&first, &json!({"background": true}))).await.json();
+    let path = format!("/v1/responses/{}/cancel", second["id"].as_str().unwrap());
+    let cancelled = server.post(&path, &json!({})).await.json();
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
 }

@@ -291,6 +291,22 @@ pub(crate) fn messages(journal: &Journal, part: &Part) -> Vec<MessageId> {
     messages
 }
 
+/// Whether its turn has not gone on from where a part ends: the part is told yet, or what it ends with is waited for.
+pub(crate) fn is_newest(journal: &Journal, part: &Part) -> bool {
+    let Some(turn) = journal.turn().filter(|turn| turn.id() == part.turn) else { return false };
+    let held = held(journal, part.after.next());
+    let is_end = |stored: &&StoredEntry| match &*stored.entry {
+        Entry::Control(Control::Suspended | Control::Ended { .. }) => true,
+        _ => held.contains(&stored.seq),
+    };
+    let mut ends = journal.entries().iter().skip_while(|stored| stored.seq <= part.after).filter(is_end);
+    match (ends.next(), ends.next()) {
+        (None, _) => true,
+        (Some(_), Some(_)) => false,
+        (Some(_), None) => turn.ended().is_some() || turn.is_suspended() || turn.is_held(),
+    }
+}
+
 /// What a part answers: the message, or what was given to the calls that it goes on from; in its order.
 pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part: &Part) -> Vec<Value> {
     let output_item = |stored: &StoredEntry, result: &ToolResult| {

@@ -222,19 +222,24 @@ pub(super) async fn remove(State(state): State, Params(InPath { id }): Params<In
     let (conversation, part) = found(&state, &id).await?;
     let look = |journal: &Journal| {
         let is_open = journal.open_turn().is_some_and(|turn| turn.id() == part.turn);
-        (!is_open).then(|| object::messages(journal, &part))
+        if is_open { Err(object::is_newest(journal, &part)) } else { Ok(object::messages(journal, &part)) }
     };
-    let Some(messages) = state.engine().look(&conversation, look).await? else {
-        let what = "the response is not over; cancel it first";
-        return Err(ApiError::new(StatusCode::CONFLICT, "turn_open", what));
-    };
+    let messages = state.engine().look(&conversation, look).await?.map_err(|is_newest| {
+        // The model needs what it said there for as long as the turn goes on.
+        let what = if is_newest {
+            "the response is not over; cancel it first"
+        } else {
+            "the turn of the response goes on in a later one; cancel that first"
+        };
+        ApiError::new(StatusCode::CONFLICT, "turn_open", what)
+    })?;
     for message in messages {
         state.engine().hide(&conversation, message).await?;
     }
     Ok(json(StatusCode::OK, value!({"id": id, "object": "response", "deleted": true})))
 }
 
-/// Stops the turn of a response, where it is open.
+/// Stops the turn of a response, where it is open and has not gone on from there.
 #[utoipa::path(
     post,
     path = "/responses/{id}/cancel",
@@ -245,12 +250,15 @@ pub(super) async fn remove(State(state): State, Params(InPath { id }): Params<In
 )]
 pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<InPath>) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
-    match state.engine().cancel(&conversation, Some(part.turn)).await {
-        Ok(_) => {
-            state.engine().wait(&conversation, part.turn).await?;
+    // One that the turn has gone on from is over, whatever comes of that.
+    if state.engine().look(&conversation, |journal| object::is_newest(journal, &part)).await? {
+        match state.engine().cancel(&conversation, Some(part.turn)).await {
+            Ok(_) => {
+                state.engine().wait(&conversation, part.turn).await?;
+            }
+            Err(EngineError::NoOpenTurn { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
-        Err(EngineError::NoOpenTurn { .. }) => {}
-        Err(error) => return Err(error.into()),
     }
     let fold = told(&state, &conversation, &part, Form::Whole).await?;
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
