@@ -18,6 +18,9 @@ use crate::sse::Cut;
 use crate::stopping::{TOLD, is_stop};
 use crate::waiting::{in_words, sampling};
 
+/// Why a run ended where the model said nothing that counts: in a word, and for people.
+const REFUSED: (&str, &str) = ("content_filter", "The model refused, or its provider withheld the answer.");
+
 /// Tells the part of a turn as one run.
 #[derive(Debug)]
 pub(crate) struct RunFold {
@@ -221,9 +224,9 @@ impl RunFold {
         match (*status, error, self.track.finish_reason) {
             ("stopped", Some(summary), _) => Some(("stopped", summary)),
             ("step_limit", ..) => Some(("step_limit", "The step limit of this turn is reached.")),
-            ("completed" | "stopped", _, "content_filter") => {
-                Some(("content_filter", "The model refused, or its provider withheld the answer."))
-            }
+            ("completed" | "stopped", _, "content_filter") => Some(REFUSED),
+            // Its provider may say so by its words alone.
+            ("stopped", None, _) if self.track.stop() == Some("refused") => Some(REFUSED),
             ("completed", _, "length") => Some(("length", "The answer is cut off: it is as long as it may be.")),
             ("stopped", None, _) => Some(("stopped", "The turn was stopped.")),
             _ => None,

@@ -1,5 +1,7 @@
 //! What a page of AG-UI says of its tools and of what it shows, where it goes on with a turn.
 
+use turnwright_core::StreamDelta;
+
 use super::ag_ui::{body, kinds, said};
 use super::*;
 
@@ -70,4 +72,15 @@ async fn a_call_without_arguments_has_an_empty_object_of_them_for_a_page() {
     let messages = back[1]["messages"].as_array().unwrap();
     let calls: Vec<&Value> = messages.iter().filter_map(|message| message["toolCalls"].get(0)).collect();
     assert_eq!(calls.iter().map(|call| &call["function"]["arguments"]).collect::<Vec<_>>(), ["{}", "{}"], "{back:?}");
+}
+
+#[tokio::test]
+async fn a_run_whose_model_refused_by_its_words_alone_says_so() {
+    let server = server([Answer::whole([vec![StreamDelta::Refusal("I won't.".to_owned())]])]);
+    let events = server.run(body("r1", &said("go"))).await;
+    let [.., notice, end] = &events[..] else { panic!("{events:?}") };
+    let expected = json!({"level": "warning", "text": "The model refused, or its provider withheld the answer.",
+                          "reason": "content_filter", "stop": "refused"});
+    assert_eq!((&notice["name"], &notice["value"]), (&json!("turnwright.notice"), &expected));
+    assert_eq!(end["outcome"], json!({"type": "success"}));
 }
