@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use crate::budgets::{self, Purpose};
+use crate::compaction::Compaction;
 use crate::{
     Answered, AnsweredBy, CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question,
     QuestionReason, Repetition, Seq, Started, Step, StopReason, SyntheticResult, ToolDefinition, ToolResult, Turn, TurnStatus,
@@ -115,8 +116,8 @@ pub enum Next {
 /// Plans the append that follows from `first`, the entries of what just happened, in `journal`.
 ///
 /// # Errors
-/// [`JournalError::Misfit`], where an entry of `first` does not fit: somebody else was quicker. An answer that the host gives in
-/// the place of a person is dropped where the question has its answer, or is closed.
+/// [`JournalError::Misfit`], where an entry of `first` does not fit the turn, which is a fault of the driver's. What others may
+/// overtake, such as an answer that the host gives in the place of a person, is dropped before.
 pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Result<Plan, JournalError> {
     let Some(turn) = journal.turn() else {
         let seq = journal.next_seq();
@@ -124,7 +125,7 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
     };
     let mut draft = Draft { turn: turn.clone(), next: journal.next_seq(), entries: Vec::new(), run: Vec::new() };
     for entry in first {
-        if is_overtaken(&draft.turn, &entry) {
+        if is_overtaken(journal, &draft.turn, &entry) {
             continue;
         }
         match entry {
@@ -189,7 +190,7 @@ fn with_summary(status: TurnStatus, journal: &Journal, draft: &Draft) -> TurnSta
 }
 
 /// Whether an entry says what nobody needs to know any more.
-fn is_overtaken(turn: &Turn, entry: &Entry) -> bool {
+fn is_overtaken(journal: &Journal, turn: &Turn, entry: &Entry) -> bool {
     match entry {
         Entry::Answered(Answered { question, by: AnsweredBy::Nobody | AnsweredBy::Deadline | AnsweredBy::Asker, .. }) => {
             turn.answer(*question).is_some() || !turn.questions().any(|open| open.id == *question)
@@ -200,6 +201,11 @@ fn is_overtaken(turn: &Turn, entry: &Entry) -> bool {
         // Another message chose another model, whose chain is at its beginning.
         Entry::Control(Control::Failed(failure)) => failure.is_unpriced() && !turn.has_fallen_short_of_the_last(),
         Entry::Control(Control::Reserved(reserved)) => !turn.asks_for(reserved.purpose),
+        // A person's summary, which stands for as much or more, was stored while this one was made.
+        Entry::Control(Control::Compacted(compacted)) => {
+            let is_less = |shown: &Compaction| compacted.through < shown.through();
+            !turn.asks_for(Purpose::Summary) || journal.compaction().is_some_and(is_less)
+        }
         // Another question to a model was not allowed, and none is to be asked any more.
         Entry::Control(Control::Ended { status: TurnStatus::Stopped { reason: StopReason::Budget(_), .. }, .. }) => {
             !turn.asks_for(Purpose::Answer) && !turn.asks_for(Purpose::Summary)

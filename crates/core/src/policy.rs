@@ -138,11 +138,6 @@ impl ReadyRule {
         Ok(Self { rule, remembered })
     }
 
-    /// Whether it matches a call with these arguments.
-    pub fn matches(&self, name: &str, arguments: &Value) -> bool {
-        self.rule.matches(name, arguments, None)
-    }
-
     /// The rule as people read it: `rule_3f9a, remembered for this conversation (allow …)`.
     pub fn described(&self) -> String {
         self.rule.to_string()
@@ -178,6 +173,16 @@ impl Policy {
         self.configured.iter().map(|rule| rule.text.clone()).collect()
     }
 
+    /// Whether this rule would match such a call if it were among these.
+    pub fn would_match(&self, rule: &ReadyRule, name: &str, arguments: &Value) -> bool {
+        rule.rule.matches(name, arguments, self.start_of(name))
+    }
+
+    /// Where the relative paths of this tool begin.
+    fn start_of(&self, name: &str) -> Option<&str> {
+        self.start.as_deref().filter(|_| name.starts_with("filesystem__"))
+    }
+
     /// What happens to a call of the tool `name` with these validated `arguments`.
     pub fn decide(&self, mode: ApproveMode, name: &str, declared: Declared, arguments: &Value) -> Verdict {
         let asked = Asked { mode, name, declared, arguments };
@@ -203,7 +208,7 @@ impl Policy {
     }
 
     fn matching<'a>(&'a self, name: &'a str, arguments: &'a Value) -> impl Iterator<Item = &'a Rule> {
-        let start = self.start.as_deref().filter(|_| name.starts_with("filesystem__"));
+        let start = self.start_of(name);
         let all = self.configured.iter().chain(self.remembered.iter().map(Arc::as_ref));
         all.filter(move |rule| rule.matches(name, arguments, start))
     }

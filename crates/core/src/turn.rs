@@ -48,7 +48,7 @@ pub enum Step {
     Calls(Vec<PendingCall>),
     /// The turn is over; store that.
     End(TurnStatus),
-    /// Only a person can move it on.
+    /// Nothing here moves it on: a person must, or the client whose call it is.
     Park,
     /// It is over and stored.
     Done,

@@ -55,7 +55,7 @@ use reserving::Reserving;
 use sampling::Samplings;
 use slot_waits::SlotWaits;
 use storing::{append, hold};
-use summary::Summary;
+use summary::{Summary, still_true};
 
 /// A call under way.
 type Job = Pin<Box<dyn Future<Output = Rest> + Send>>;
@@ -83,6 +83,8 @@ pub(crate) struct Driver {
     samplings: Samplings,
     model: Option<ModelCall>,
     summary: Option<Summary>,
+    /// The last entry that the summary which was made last can tell of.
+    summary_saw: Option<Seq>,
     gathering: Option<Gathering>,
     reserving: Reserving,
     /// The reservation with which the newest model call was made.
@@ -173,6 +175,7 @@ impl Driver {
             samplings: Samplings::default(),
             model: None,
             summary: None,
+            summary_saw: None,
             gathering: None,
             reserving: Reserving::default(),
             used: None,
@@ -385,7 +388,7 @@ impl Driver {
         };
         let plan = match turn.ended() {
             Some(status) => Ok(Plan { entries: Vec::new(), run: Vec::new(), next: Next::Ended(status.clone()) }),
-            None => plan(&state.journal, first.to_vec(), &mut ruler),
+            None => plan(&state.journal, still_true(first, self.summary_saw, &state.journal), &mut ruler),
         };
         let ready = ruler.ready;
         match plan {

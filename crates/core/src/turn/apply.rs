@@ -164,7 +164,6 @@ impl Turn {
         }
     }
 
-    /// A summary takes the place of what was said up to some place: where the turn asked for one, or a person did.
     /// A new message of a person begins the counting anew.
     fn take_up(&mut self, seq: Seq, settings: &TurnSettings) {
         self.go_on_with(settings);
@@ -206,6 +205,7 @@ impl Turn {
         Ok(())
     }
 
+    /// A summary takes the place of what was said up to some place: where the turn asked for one, or a person did.
     fn compact(&mut self, seq: Seq, compacted: &Compacted) -> Result<(), Misfit> {
         match compacted.turn {
             Some(turn) if turn != self.id => return Err("the conversation was compacted for another turn"),

@@ -144,6 +144,26 @@ fn a_conversation_that_is_too_long_is_compacted_once_before_an_answer() {
 }
 
 #[test]
+fn a_summary_that_another_overtook_while_it_was_made_is_not_stored() {
+    let too_long = Told::new(settings()).asks_for(1).runs(call_id(3, 0)).asks_for(1);
+    let newest = too_long.journal.last_seq().expect("there is an entry").get();
+    let too_long = too_long.runs(call_id(newest, 0)).tell(failed(Kind::ContextLength));
+    let planned = |told: &Told| {
+        let plan = plan(&told.journal, vec![compacted(3, "slow")], &mut NoRules).expect("nothing that does not fit");
+        assert_eq!(turnwright_core::check(&told.journal, &plan.entries), Ok(()), "what is planned fits");
+        (plan.entries.len(), plan.next)
+    };
+    assert_eq!(planned(&too_long), (1, Next::CallModel { allow_calls: true }));
+    let overtaken = too_long.tell(compacted(newest, "quick"));
+    assert_eq!(planned(&overtaken), (0, Next::CallModel { allow_calls: true }));
+    // It is too long all the same: what stands for less is no help.
+    let again = overtaken.asks_for(1);
+    let last = again.journal.last_seq().expect("there is an entry").get();
+    let again = again.runs(call_id(last, 0)).tell(failed(Kind::ContextLength));
+    assert_eq!(planned(&again), (0, Next::Compact));
+}
+
+#[test]
 fn a_conversation_that_becomes_too_long_again_after_an_answer_is_compacted_again() {
     let told = Told::new(settings()).asks_for(1).runs(call_id(3, 0)).tell(failed(Kind::ContextLength));
     let told = told.tell(compacted(3, "a summary")).asks_for(1);

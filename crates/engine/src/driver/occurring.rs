@@ -68,7 +68,7 @@ impl Driver {
                 },
                 Occurrence::Ahead => self.begin_ahead(),
                 Occurrence::Summary(entry) => {
-                    self.summary = None;
+                    self.summary_saw = self.summary.take().and_then(|summary| summary.seen());
                     return Ok(vec![entry]);
                 }
                 Occurrence::Gathered(gathered) => {

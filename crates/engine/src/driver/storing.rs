@@ -50,21 +50,17 @@ impl Driver {
         }
         // Results that come now are stored where that can still be done: a known result must not become an unknown one. A
         // call that gave none stays without: nobody stopped it, so the next driver decides what becomes of it.
-        // Its questions stay open until then: nobody answered them, so nothing is told that a tool could act on.
+        // Tasks that nobody stored are let go of. What is asked within calls stays open meanwhile: nobody answered it, so nothing is told that
+        // a tool could act on.
         self.asked.release();
         let mut calls = std::mem::take(&mut self.calls);
         let mut rests = VecDeque::from(std::mem::take(&mut self.rested));
         while let Some(rest) = or_next(rests.pop_front(), &mut calls).await {
-            let entry = match rest {
+            let entries = match rest {
                 Rest::Result(result) if result.outcome == Outcome::Error(ToolErrorKind::Interrupted) => continue,
-                Rest::Result(result) => Entry::Result(result),
-                Rest::Asks(elicited) => Entry::Elicited(elicited),
-                changed @ Rest::Changed(_) => match self.entries_of(changed).pop() {
-                    Some(entry) => entry,
-                    None => continue,
-                },
+                rest => self.entries_of(rest),
             };
-            let mut storing = std::pin::pin!(self.store_late(entry));
+            let mut storing = std::pin::pin!(self.store_late(entries));
             let stored = loop {
                 tokio::select! {
                     biased;
@@ -79,7 +75,7 @@ impl Driver {
         }
     }
 
-    async fn store_late(&mut self, entry: Entry) -> Result<(), ()> {
+    async fn store_late(&mut self, entries: Vec<Entry>) -> Result<(), ()> {
         let mut tries = 0;
         loop {
             let at = {
@@ -90,7 +86,7 @@ impl Driver {
                 }
                 state.journal.next_seq()
             };
-            match append(&self.inner, &self.live, at, vec![entry.clone()], Vec::new()).await {
+            match append(&self.inner, &self.live, at, entries.clone(), Vec::new()).await {
                 Ok(()) => return Ok(()),
                 Err(StoreError::Gone { .. }) => return Err(()),
                 Err(StoreError::Conflict { .. }) => self.live.refresh(&*self.inner.store).await.map_err(drop)?,

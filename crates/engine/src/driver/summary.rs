@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{Control, Entry, Journal, Reserved, Step};
+use turnwright_core::{Control, Entry, Journal, Reserved, Seq, Step};
 
 use super::model::longest_answer;
 use crate::inner::Inner;
 use crate::live::Live;
-use crate::summary::Making;
+use crate::summary::{Making, is_stale};
 
 /// A summary that is being made.
 pub(super) struct Summary(Making);
@@ -30,6 +30,11 @@ impl Summary {
         journal.turn().is_some_and(|turn| turn.step() == Step::Compact) && !self.0.is_stale(journal)
     }
 
+    /// The last entry that it can tell of.
+    pub(super) fn seen(&self) -> Option<Seq> {
+        self.0.seen()
+    }
+
     /// The entry, once it is made.
     pub(super) async fn done(&mut self) -> Entry {
         Entry::Control(Control::Compacted(self.0.made().await))
@@ -42,4 +47,12 @@ pub(super) async fn next_summary(summary: &mut Option<Summary>) -> Entry {
         Some(summary) => summary.done().await,
         None => std::future::pending().await,
     }
+}
+
+/// What of these entries is true of the journal as it is now: no summary that may tell of what people have hidden since, or of what
+/// another stands for. Then the turn wants one made anew.
+pub(super) fn still_true(entries: &[Entry], summary_saw: Option<Seq>, journal: &Journal) -> Vec<Entry> {
+    let is_summary = |entry: &Entry| matches!(entry, Entry::Control(Control::Compacted(_)));
+    let is_true = |entry: &&Entry| !is_summary(entry) || !is_stale(summary_saw, journal);
+    entries.iter().filter(is_true).cloned().collect()
 }

@@ -83,9 +83,19 @@ impl Engine {
         let (inner, id, overlay) = (self.inner.clone(), changed.id.clone(), changed.overlay.clone());
         let choose = async move {
             inner.store.update(&id, chosen.clone(), &of).await?;
-            if let Some(live) = inner.registry.known(&id) {
-                live.lock().choose(overlay, chosen);
-                inner.registry.weigh(&live);
+            let Some(live) = inner.registry.known(&id) else { return Ok(()) };
+            let is_next = {
+                let mut state = live.lock();
+                let is_next = *state.chosen == of;
+                if is_next {
+                    state.choose(overlay, chosen);
+                }
+                is_next
+            };
+            inner.registry.weigh(&live);
+            // Another change is on its way here, from before this one or after it: what is stored is the newest.
+            if !is_next {
+                Box::pin(inner.catch_up(&live)).await?;
             }
             Ok(())
         };

@@ -184,7 +184,7 @@ pub(super) fn remembered(
     verdict: turnwright_core::Verdict,
     (name, arguments): (&str, &serde_json::Value),
     (live, turn): (&Live, TurnId),
-    at_ms: u64,
+    (policy, at_ms): (&Policy, u64),
 ) -> Result<ReadyRule, EngineError> {
     let action = match verdict {
         turnwright_core::Verdict::Allow => Action::Allow,
@@ -208,7 +208,7 @@ pub(super) fn remembered(
         Scope::Everyone => Reach::Everyone,
     };
     let rule = ready(new_id()?, rule, reach, at_ms)?;
-    if !rule.matches(name, arguments) {
+    if !policy.would_match(&rule, name, arguments) {
         let what =
             format!("the rule to remember ({}) does not match this call, so it was not what was asked", rule.remembered.rule);
         return Err(EngineError::Invalid { what });

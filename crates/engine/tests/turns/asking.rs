@@ -431,6 +431,35 @@ async fn a_process_that_ends_answers_no_question_for_those_who_were_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_ends_with_a_question_as_its_process_ends_is_declined_where_nobody_can_be_asked() {
+    let late = ScriptedTool::asking("late", |_, context| async move {
+        if context.resume.is_some() {
+            return Ok(ToolReply::Done(ToolOutput::text("nobody said")));
+        }
+        context.cancel.cancelled().await;
+        Ok(ToolReply::Asks { asks: vec![form()], resume: json!(null) })
+    });
+    let source = Arc::new(ScriptedSource::new("tools", [late]));
+    let rule = turnwright_core::policy::RuleText {
+        tool: "*".to_owned(),
+        when: std::collections::BTreeMap::new(),
+        action: turnwright_core::policy::Action::Allow,
+    };
+    let setup = || Setup { approve: ApproveMode::None, rules: vec![rule.clone()], ..Setup::default() };
+    let disk = MemoryStore::default();
+    let (begins, goes_on) = (provider(&["late"]), ScriptedProvider::new([Answer::whole([text("Done.")])]));
+    let first = engine(Arc::new(disk.another_process()), begins, source.clone(), setup());
+    let sent = first.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    assert!(!first.drain(Duration::from_secs(1)).await);
+    first.shutdown().await;
+    let second = engine(disk, goes_on, source, setup());
+    assert_eq!(kinds(&second.journal(&id()).await.unwrap())[4..], ["decision", "started", "elicited", "answered"]);
+    second.resume(&id()).await.unwrap();
+    assert_eq!(second.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    assert_eq!(results(&second.journal(&id()).await.unwrap()), ["call_4_0 Success nobody said"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_process_answers_while_the_call_holds_its_connection() {
     let disk = MemoryStore::default();
     let first = engine(Arc::new(disk.another_process()), provider(&["hold"]), Arc::new(source()), Setup::default());

@@ -88,7 +88,7 @@ pub(super) fn decided_and_remembered(
         let arguments = choice.arguments.as_deref().unwrap_or(known.1);
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
         let place = (live, turn.id());
-        let rule = remembered(remember, choice.verdict, (known.0, &arguments), place, inner.clock.now_ms())?;
+        let rule = remembered(remember, choice.verdict, (known.0, &arguments), place, (&inner.policy, inner.clock.now_ms()))?;
         side.push(rules::beside(&rule.remembered)?);
         side.extend(of_turns_before(inner, &live.id, turn.id()));
         if let Some(Entry::Decision(decision)) = entries.last_mut() {
