@@ -48,6 +48,27 @@ async fn edits_of_one_file_at_once_all_stay_by_whatever_name_it_is_called() {
     assert_eq!(world.get("real/a.txt"), vec!["done"; 40].join("\n"));
 }
 
+/// Two programs that know nothing of each other write the same new files at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_new_file_takes_the_place_of_none_that_another_program_made_meanwhile() {
+    let world = World::new();
+    let (one, other) = (world.filesystem(), world.filesystem());
+    for number in 0..200 {
+        let path = format!("{number}.txt");
+        let writes = |source, content: &str| call(source, "write", json!({"path": path, "content": content}));
+        let both = tokio::join!(writes(&one, "one"), writes(&other, "other"));
+        let made = [both.0, both.1].into_iter().filter(|written| match written {
+            Ok(output) => output.structured_content.as_ref().is_some_and(|told| told["is_new"] == true),
+            Err(error) => {
+                let said = &error.model_text;
+                assert!(said.contains("meanwhile") || said.contains("changed"), "{said}");
+                false
+            }
+        });
+        assert_eq!(made.count(), 1, "{path} is made once");
+    }
+}
+
 /// Files are made in a folder that is not there yet and that is moved away again and again, and deleted things come back, all at the
 /// same time: nothing is lost, and nothing is twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

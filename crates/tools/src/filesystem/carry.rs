@@ -61,7 +61,8 @@ fn is_mounted(folder: &Dir, name: &Path) -> bool {
     }
 }
 
-fn rename_to_free(from: &Dir, name: &Path, to: &Dir, new_name: &Path) -> Result<(), Errno> {
+/// Gives something a name that nothing has.
+pub(super) fn rename_to_free(from: &Dir, name: &Path, to: &Dir, new_name: &Path) -> Result<(), Errno> {
     match rustix::fs::renameat_with(from, name, to, new_name, RenameFlags::NOREPLACE) {
         // Some file systems cannot promise it in one step.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if look(to, new_name).is_err() => {

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{Gid, Mode, Stat, Uid};
+use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use turnwright_core::ContentBlock;
 use turnwright_engine::source::{ToolError, ToolOutput};
 
+use super::carry::rename_to_free;
 use super::diff::diff;
 use super::encoding::{Form, decode, encode, form_of};
 use super::open::{AtEnd, Spot, look, open_file, regular};
@@ -122,7 +124,8 @@ fn text_before(spot: &Spot<'_>) -> Option<(Form, String)> {
 }
 
 /// Makes `bytes` all that the file holds, at once: whoever reads it sees the old or the new. Refused where the file was seen
-/// in another state than it is in. Other names of the file keep what it held.
+/// in another state than it is in, and where there is one and `old` says that there is none. Other names of the file keep what
+/// it held.
 pub(super) fn replace(
     shared: &Shared,
     spot: &Spot<'_>,
@@ -134,8 +137,11 @@ pub(super) fn replace(
     let key = caller.key(spot);
     let check = || match look(&spot.folder, &spot.name) {
         Ok(stat) if shared.seen.is_stale(&key, Stamp::of(&stat)) => Err(stale(spot)),
-        Ok(stat) if old.is_some_and(|old| Stamp::of(old) != Stamp::of(&stat)) => Err(stale(spot)),
-        Ok(_) => Ok(()),
+        Ok(stat) => match old {
+            Some(old) if Stamp::of(old) == Stamp::of(&stat) => Ok(()),
+            Some(_) => Err(stale(spot)),
+            None => Err(made(spot)),
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(explain(error)),
     };
@@ -147,8 +153,15 @@ pub(super) fn replace(
         attributes::copy(&before, &file);
     }
     let written = old.map_or(Ok(()), |old| like(&file, old)).and_then(|()| file.write_all(bytes)).map_err(explain);
-    let renamed =
-        written.and_then(|()| check()).and_then(|()| spot.folder.rename(&temporary, &spot.folder, &spot.name).map_err(explain));
+    let rename = || match old {
+        Some(_) => spot.folder.rename(&temporary, &spot.folder, &spot.name).map_err(explain),
+        // Between the look and this somebody else may make one.
+        None => rename_to_free(&spot.folder, &temporary, &spot.folder, &spot.name).map_err(|error| match error {
+            Errno::EXIST => made(spot),
+            error => explain(error.into()),
+        }),
+    };
+    let renamed = written.and_then(|()| check()).and_then(|()| rename());
     if let Err(error) = renamed {
         if let Err(left) = spot.folder.remove_file(&temporary) {
             tracing::warn!(file = %temporary.display(), error = %left, "a temporary file could not be removed");
@@ -164,6 +177,13 @@ pub(super) fn replace(
 fn stale(spot: &Spot<'_>) -> ToolError {
     let shown = &spot.place.shown;
     failed(format!("`{shown}` changed since it was read; nothing was written: read it again, and then say what it shall hold"))
+}
+
+fn made(spot: &Spot<'_>) -> ToolError {
+    let shown = &spot.place.shown;
+    failed(format!(
+        "`{shown}` was made by somebody else meanwhile; nothing was written: read it, and then say what it shall hold"
+    ))
 }
 
 /// Gives a new file the permissions and, where that is possible, the owner of the one that it replaces.
