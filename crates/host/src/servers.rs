@@ -11,6 +11,8 @@ mod set;
 mod sign_ins;
 mod status;
 mod stored;
+#[cfg(test)]
+pub(crate) mod tokens_fixture;
 mod ways;
 
 use std::path::PathBuf;

@@ -17,9 +17,9 @@ use turnwright_tools::PracticeForm;
 
 use super::{PRACTICE, ProviderSet, endpoint_config, made};
 use crate::Environment;
-use crate::config::{self, Dialect, Endpoint, Loaded, Secret};
+use crate::config::{self, Dialect, Endpoint, EndpointOrigin, Loaded, Secret};
 use crate::mcp_endpoint::caller;
-use crate::servers::sealed;
+use crate::servers::sealed::{self, Unopened};
 
 /// The kind of its documents; the key is the provider's name.
 const KIND: &str = "model_provider";
@@ -28,6 +28,8 @@ const VERSION: u32 = 1;
 const TEST_LIMIT: Duration = Duration::from_secs(20);
 /// How often it is looked at most whether another process added one.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long it is waited until what could not be read is read again.
+const READ_AGAIN: Duration = Duration::from_secs(10);
 const MAX_NAME_BYTES: usize = 64;
 const MAX_KEY_BYTES: usize = 8_192;
 
@@ -138,8 +140,16 @@ struct Shared {
     practice: Option<PracticeForm>,
     /// The default without those that were added; `None` where the configuration names it.
     otherwise: Option<ModelRef>,
-    /// What was stored when it was taken over last; held while that is changed.
-    known: Mutex<Option<Vec<Document>>>,
+    /// What was taken over last; held while that is changed.
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// What was stored; `None` where it is not taken over, or not all of it could be read.
+    documents: Option<Vec<Document>>,
+    /// What is wrong with it, as it was told.
+    problems: Vec<String>,
 }
 
 /// What a host answers with where nobody adds a provider.
@@ -285,12 +295,23 @@ impl ModelProviders {
         let shared = &*self.shared;
         let mut foreign = shared.store.foreign_writes();
         loop {
-            if let Err(error) = self.take_over_news().await {
-                tracing::warn!(%error, "the providers that were added cannot be read");
-            }
+            let is_known = match self.take_over_news().await {
+                Ok(()) => shared.known.lock().await.documents.is_some(),
+                Err(error) => {
+                    tracing::warn!(%error, "the providers that were added cannot be read");
+                    false
+                }
+            };
             // Whoever is told of everything need not look each time.
             tokio::time::sleep(LOOK_EVERY).await;
-            if foreign.changed().await.is_err() {
+            let told = async {
+                if is_known {
+                    return foreign.changed().await;
+                }
+                // Nobody tells that it can be read again.
+                tokio::time::timeout(READ_AGAIN, foreign.changed()).await.unwrap_or(Ok(()))
+            };
+            if told.await.is_err() {
                 // The store is closed.
                 std::future::pending::<()>().await;
             }
@@ -300,15 +321,26 @@ impl ModelProviders {
     async fn take_over_news(&self) -> Result<(), ProviderChangeError> {
         let mut known = self.shared.known.lock().await;
         let stored = self.shared.store.documents(KIND).await?;
-        if known.as_ref() == Some(&stored) { Ok(()) } else { self.take_over(&mut known).await }
+        if known.documents.as_ref() == Some(&stored) { Ok(()) } else { self.take_over(&mut known).await }
     }
 
-    /// Has what is stored now.
-    async fn take_over(&self, known: &mut Option<Vec<Document>>) -> Result<(), ProviderChangeError> {
+    /// Has what is stored now. One whose key cannot be read at this moment stays as it was, and is read again.
+    async fn take_over(&self, known: &mut Known) -> Result<(), ProviderChangeError> {
         let shared = &*self.shared;
+        known.documents = None;
         let stored = shared.store.documents(KIND).await?;
-        let (added, _) = opened(&shared.loaded, &stored, &*shared.tokens, &shared.environment).await;
-        *known = Some(stored);
+        let Opened { mut added, problems, unread } =
+            opened(&shared.loaded, &stored, &*shared.tokens, &shared.environment).await;
+        for problem in problems.iter().filter(|problem| !known.problems.contains(problem)) {
+            tracing::warn!("{problem}");
+        }
+        *known = Known { documents: unread.is_empty().then_some(stored), problems };
+        added.extend(unread.into_iter().filter_map(|(name, stored)| {
+            let entry = shared.set.known(&name)?;
+            let endpoint = entry.endpoint().filter(|endpoint| endpoint.origin == EndpointOrigin::Added)?.clone();
+            Some(Added { endpoint, model: ModelRef::new(&name, &stored.model), at_ms: stored.added_ms })
+        }));
+        added.sort_by_key(|one| one.at_ms);
         let newest = added.last().map(|newest| newest.model.clone());
         shared.set.add(added.into_iter().map(|added| added.endpoint).collect());
         if let Some(model) = shared.otherwise.clone().map(|otherwise| newest.unwrap_or(otherwise)) {
@@ -331,16 +363,19 @@ impl Stored {
         Ok(stored)
     }
 
-    async fn opened(self, name: &str, tokens: &dyn TokenStore, environment: &Environment) -> Result<Added, String> {
+    async fn opened(&self, name: &str, tokens: &dyn TokenStore, environment: &Environment) -> Result<Added, Unopened> {
+        let wrong = |why: &str| Unopened::Wrong(why.to_owned());
         let key = match &self.api_key {
             None => None,
             Some(kept) => {
-                let place = sealed::reference(kept).ok_or("its key is not kept as it should be")?;
-                let key = tokens.load(place).await.map_err(|error| format!("its key cannot be read: {error}"))?;
-                Some(key.map(Secret::new).ok_or_else(|| "its key is not kept here; add it again".to_owned())?)
+                let place = sealed::reference(kept).ok_or_else(|| wrong("its key is not kept as it should be"))?;
+                let unread = |error| Unopened::unread(&error, format!("its key cannot be read: {error}"));
+                let key = tokens.load(place).await.map_err(unread)?;
+                Some(key.map(Secret::new).ok_or_else(|| wrong("its key is not kept here; add it again"))?)
             }
         };
-        let endpoint = config::added(name, environment, (self.base_url.as_deref(), self.dialect), key)?;
+        let endpoint = config::added(name, environment, (self.base_url.as_deref(), self.dialect), key);
+        let endpoint = endpoint.map_err(Unopened::Wrong)?;
         Ok(Added { endpoint, model: ModelRef::new(name, &self.model), at_ms: self.added_ms })
     }
 }
@@ -351,24 +386,38 @@ pub(crate) async fn read(
     (documents, tokens): (&dyn Documents, &dyn TokenStore),
     environment: &Environment,
 ) -> Result<(Vec<Added>, Vec<String>), StoreError> {
-    Ok(opened(loaded, &documents.documents(KIND).await?, tokens, environment).await)
+    let Opened { added, problems, unread: _ } = opened(loaded, &documents.documents(KIND).await?, tokens, environment).await;
+    Ok((added, problems))
 }
 
-async fn opened(
-    loaded: &Loaded,
-    documents: &[Document],
-    tokens: &dyn TokenStore,
-    environment: &Environment,
-) -> (Vec<Added>, Vec<String>) {
-    let (mut added, mut problems) = (Vec::new(), Vec::new());
+/// What could be made of what is stored.
+struct Opened {
+    added: Vec<Added>,
+    /// What is wrong with others.
+    problems: Vec<String>,
+    /// Those of the others whose keys cannot be read at this moment.
+    unread: Vec<(String, Stored)>,
+}
+
+async fn opened(loaded: &Loaded, documents: &[Document], tokens: &dyn TokenStore, environment: &Environment) -> Opened {
+    let (mut added, mut problems, mut unread) = (Vec::new(), Vec::new(), Vec::new());
     for document in documents {
-        let opened = match Stored::read(document) {
-            Ok(stored) => stored.opened(&document.key, tokens, environment).await,
-            Err(why) => Err(why),
+        let name = &document.key;
+        let mut fail = |why: &str| problems.push(format!("the provider `{name}` that was added cannot be used: {why}"));
+        let stored = match Stored::read(document) {
+            Ok(stored) => stored,
+            Err(why) => {
+                fail(&why);
+                continue;
+            }
         };
-        match opened {
+        match stored.opened(name, tokens, environment).await {
             Ok(one) => added.push(one),
-            Err(why) => problems.push(format!("the provider `{}` that was added cannot be used: {why}", document.key)),
+            Err(Unopened::Wrong(why)) => fail(&why),
+            Err(Unopened::NotNow(why)) => {
+                fail(&why);
+                unread.push((name.clone(), stored));
+            }
         }
     }
     for one in &mut added {
@@ -376,7 +425,7 @@ async fn opened(
     }
     added.sort_by_key(|one| one.at_ms);
     environment.secrets().learn(added.iter().filter_map(|one| one.endpoint.api_key.as_ref()).map(Secret::expose));
-    (added, problems)
+    Opened { added, problems, unread }
 }
 
 /// Stores a provider where what is stored of it still is what it was.
@@ -458,3 +507,6 @@ async fn key_check(endpoint: &Endpoint, network: &Network) -> Result<KeyCheck, P
         Ok(Ok(_) | Err(_)) | Err(_) => KeyCheck::Untried,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,33 @@ const TABLES: [(&str, Option<&str>); 3] = [("env", None), ("headers", None), ("o
 /// The keys whose texts may be addresses with secrets in them.
 pub(super) const ADDRESSES: [&str; 2] = ["url", "args"];
 
+/// Why what is stored with secrets cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unopened {
+    /// A secret cannot be read at this moment; what is stored may be as it should.
+    NotNow(String),
+    /// It is wrong as it is stored.
+    Wrong(String),
+}
+
+impl Unopened {
+    /// A secret could not be read, for this reason.
+    pub(crate) fn unread(error: &io::Error, text: String) -> Self {
+        match error.kind() {
+            // What is kept is there, and not what it should be.
+            io::ErrorKind::InvalidData => Self::Wrong(text),
+            _ => Self::NotNow(text),
+        }
+    }
+
+    /// Why, for people.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::NotNow(why) | Self::Wrong(why) => why,
+        }
+    }
+}
+
 /// The name under which a secret is kept, where the text is a reference to one.
 pub(crate) fn reference(text: &str) -> Option<&str> {
     let name = text.strip_prefix(BEFORE)?.strip_suffix(AFTER)?;
@@ -110,24 +137,26 @@ pub(super) async fn seal(config: &mut Map<String, Value>, tokens: &dyn TokenStor
 /// The keys with the secrets in their places.
 ///
 /// # Errors
-/// Which one is not there any more.
-pub(super) async fn opened(config: &Map<String, Value>, tokens: &dyn TokenStore) -> Result<Map<String, Value>, String> {
+/// Which one is not there any more, or cannot be read.
+pub(super) async fn opened(config: &Map<String, Value>, tokens: &dyn TokenStore) -> Result<Map<String, Value>, Unopened> {
     let mut opened = config.clone();
     for (table, _) in TABLES {
         let Some(Value::Object(values)) = opened.get_mut(table) else { continue };
         for (key, value) in values.iter_mut() {
             let Some(name) = value.as_str().and_then(reference) else { continue };
             let secret = tokens.load(name).await;
-            let secret = secret.map_err(|error| format!("its secret `{table}.{key}` cannot be read: {error}"))?;
-            *value = secret.ok_or_else(|| format!("its secret `{table}.{key}` is not kept here; set it again"))?.into();
+            let unread = |error| Unopened::unread(&error, format!("its secret `{table}.{key}` cannot be read: {error}"));
+            let lost = || Unopened::Wrong(format!("its secret `{table}.{key}` is not kept here; set it again"));
+            *value = secret.map_err(unread)?.ok_or_else(lost)?.into();
         }
     }
     for text in addresses(&mut opened) {
         let names: Vec<String> = references(text).map(str::to_owned).collect();
         for name in names {
             let secret = tokens.load(&name).await;
-            let secret = secret.map_err(|error| format!("a secret of its address cannot be read: {error}"))?;
-            let secret = secret.ok_or("a secret of its address is not kept here; set it again")?;
+            let unread = |error| Unopened::unread(&error, format!("a secret of its address cannot be read: {error}"));
+            let lost = || Unopened::Wrong("a secret of its address is not kept here; set it again".to_owned());
+            let secret = secret.map_err(unread)?.ok_or_else(lost)?;
             *text = text.replace(&format!("{BEFORE}{name}{AFTER}"), &secret);
         }
     }
@@ -203,9 +232,9 @@ mod tests {
         let mut address = stored.clone();
         address.retain(|key, _| key == "url");
         let why = "a secret of its address is not kept here; set it again";
-        assert_eq!(opened(&address, &tokens).await, Err(why.to_owned()));
+        assert_eq!(opened(&address, &tokens).await, Err(Unopened::Wrong(why.to_owned())));
         let why = "its secret `headers.Authorization` is not kept here; set it again";
-        assert_eq!(opened(&stored, &tokens).await, Err(why.to_owned()));
+        assert_eq!(opened(&stored, &tokens).await, Err(Unopened::Wrong(why.to_owned())));
     }
 
     #[test]

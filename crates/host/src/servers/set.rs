@@ -10,7 +10,7 @@ use turnwright_engine::{Document, SourceSet, StoreError, ToolSource};
 use turnwright_mcp::{Bounds, McpServer, ServerConfig, Surroundings, TokenStore};
 use turnwright_store::Storage;
 
-use super::sealed;
+use super::sealed::{self, Unopened};
 use super::sign_ins::SignIns;
 use super::stored::{KIND, Stored};
 use crate::sources::{Server, server_config};
@@ -65,12 +65,14 @@ pub(crate) struct ServerSet {
     pub(crate) sign_ins: SignIns,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Now {
     documents: Vec<Document>,
     added: Vec<Entry>,
     /// What [`turnwright_engine::Store::foreign_writes`] said when they were read; `None` where they never were.
     writes: Option<u64>,
+    /// Those whose secrets could not be read when what is stored of them was taken over: they are tried again.
+    unread: HashSet<String>,
     /// Servers that a person stopped: they are not offered.
     held: HashSet<String>,
     sources: Arc<[Arc<dyn ToolSource>]>,
@@ -87,7 +89,7 @@ impl ServerSet {
     ) -> Self {
         let entry = |Server { name, made, origin }| Entry { name, origin: Origin::File(origin), server: made };
         let of_files: Vec<Entry> = of_files.into_iter().map(entry).collect();
-        let now = Now { documents: Vec::new(), added: Vec::new(), writes: None, held: HashSet::new(), sources: Arc::new([]) };
+        let now = Now::default();
         let leaving = TaskTracker::new();
         leaving.close();
         let changing = tokio::sync::Mutex::default();
@@ -154,7 +156,11 @@ impl ServerSet {
     /// Takes over what is stored, where another process may have written: what this one writes, it takes over at once.
     async fn refresh_if_written(&self) -> Result<(), StoreError> {
         let writes = *self.foreign.borrow();
-        if self.now().writes == Some(writes) { Ok(()) } else { self.refresh().await }
+        let is_known = {
+            let now = self.now();
+            now.writes == Some(writes) && now.unread.is_empty()
+        };
+        if is_known { Ok(()) } else { self.refresh().await }
     }
 
     /// Takes over what is stored.
@@ -163,14 +169,33 @@ impl ServerSet {
         let _refreshing = self.refreshing.lock().await;
         let writes = *self.foreign.borrow();
         let documents = self.store.documents(KIND).await?;
-        let known = self.now().documents.clone();
-        let mut news = HashMap::new();
-        for document in documents.iter().filter(|document| !known.contains(document)) {
-            news.insert(document.key.clone(), self.news_of(document).await);
+        let (known, unread) = {
+            let now = self.now();
+            (now.documents.clone(), now.unread.clone())
+        };
+        let (mut news, mut still_unread) = (HashMap::new(), HashSet::new());
+        for document in &documents {
+            let (name, is_known) = (&document.key, known.contains(document));
+            if is_known && !unread.contains(name) {
+                continue;
+            }
+            let told = self.news_of(document).await;
+            if let Err(Unopened::NotNow(reason)) = &told.config {
+                still_unread.insert(name.clone());
+                if is_known {
+                    continue;
+                }
+                tracing::warn!(
+                    server = name,
+                    reason,
+                    "an MCP server that was added cannot be taken over yet; it is tried again"
+                );
+            }
+            news.insert(name.clone(), told);
         }
         let mut now = self.now();
-        now.writes = Some(writes);
-        if documents == known {
+        (now.writes, now.unread) = (Some(writes), still_unread);
+        if documents == known && news.is_empty() {
             return Ok(());
         }
         let mut before = std::mem::take(&mut now.added);
@@ -182,7 +207,9 @@ impl ServerSet {
             match (before, news.remove(&document.key)) {
                 (Some(same), None) => added.push(same),
                 (before, Some(news)) => {
-                    if let Some(entry) = before.as_ref().and_then(|before| retold(before, &news)) {
+                    if let Some(entry) =
+                        before.as_ref().and_then(|before| retold(before, &news).or_else(|| kept(before, &news)))
+                    {
                         added.push(entry);
                         continue;
                     }
@@ -242,7 +269,7 @@ impl ServerSet {
         let stored = Stored::read(document);
         let config = match &stored {
             Ok(stored) => self.config(&document.key, stored).await,
-            Err(why) => Err(why.clone()),
+            Err(why) => Err(Unopened::Wrong(why.clone())),
         };
         News { stored: stored.ok(), config }
     }
@@ -250,7 +277,8 @@ impl ServerSet {
     fn added(&self, name: String, News { stored, config }: News) -> Entry {
         let server = match config {
             _ if self.is_taken(&name) => Err("its name is taken by the configuration or a built-in source".to_owned()),
-            config => config.map(|config| McpServer::shared_in(config, self.surroundings.clone())),
+            Ok(config) => Ok(McpServer::shared_in(config, self.surroundings.clone())),
+            Err(why) => Err(why.into_text()),
         };
         if let Err(reason) = &server {
             match self.needs {
@@ -271,15 +299,17 @@ impl ServerSet {
 
     /// A server of what is stored, not started.
     pub(crate) async fn make(&self, name: &str, stored: &Stored) -> Result<Arc<McpServer>, String> {
-        Ok(McpServer::shared_in(self.config(name, stored).await?, self.surroundings.clone()))
+        let config = self.config(name, stored).await.map_err(Unopened::into_text)?;
+        Ok(McpServer::shared_in(config, self.surroundings.clone()))
     }
 
-    async fn config(&self, name: &str, stored: &Stored) -> Result<ServerConfig, String> {
+    async fn config(&self, name: &str, stored: &Stored) -> Result<ServerConfig, Unopened> {
         let keys = sealed::opened(&stored.config, self.tokens()).await?;
         let read = config::mcp_server(name, &keys, &stored.folder, &self.environment);
-        let (server, _warnings) = read.map_err(|problems| problems.to_string())?;
+        let (server, _warnings) = read.map_err(|problems| Unopened::Wrong(problems.to_string()))?;
         let bounds = if stored.is_kept_outside { Bounds::Outside } else { Bounds::AsItsOwners };
-        Ok(ServerConfig { owner: stored.owner.user().cloned(), bounds, ..server_config(name, &server)? })
+        let config = server_config(name, &server).map_err(Unopened::Wrong)?;
+        Ok(ServerConfig { owner: stored.owner.user().cloned(), bounds, ..config })
     }
 }
 
@@ -288,7 +318,7 @@ struct News {
     /// What is stored, where it can be read.
     stored: Option<Stored>,
     /// What the server is made of, or why it cannot be one.
-    config: Result<ServerConfig, String>,
+    config: Result<ServerConfig, Unopened>,
 }
 
 /// The same server under what is stored of it now, where that gives it other roots and nothing else.
@@ -296,6 +326,18 @@ fn retold(before: &Entry, news: &News) -> Option<Entry> {
     let server = before.server.as_ref().ok()?;
     let (stored, config) = (news.stored.clone()?, news.config.as_ref().ok()?);
     server.take_roots(config).then(|| Entry {
+        name: before.name.clone(),
+        origin: Origin::Added(Some(Box::new(stored))),
+        server: Ok(Arc::clone(server)),
+    })
+}
+
+/// The server as it was, where what is stored of it now cannot be opened yet, and neither takes it away nor gives it to another.
+fn kept(before: &Entry, news: &News) -> Option<Entry> {
+    let server = before.server.as_ref().ok()?;
+    let (stored, Err(Unopened::NotNow(_))) = (news.stored.clone()?, &news.config) else { return None };
+    let stays = stored.owner.user() == server.config().owner.as_ref() && !stored.is_switched_off();
+    stays.then(|| Entry {
         name: before.name.clone(),
         origin: Origin::Added(Some(Box::new(stored))),
         server: Ok(Arc::clone(server)),
@@ -323,3 +365,6 @@ impl SourceSet for ServerSet {
         Some(self.news.subscribe())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,6 +108,11 @@ impl Stored {
         Ok(stored)
     }
 
+    /// Whether it is there and not to be used.
+    pub(super) fn is_switched_off(&self) -> bool {
+        self.config.get("enabled") == Some(&Value::Bool(false))
+    }
+
     pub(crate) fn document(&self, name: &str) -> Result<Document, serde_json::Error> {
         Ok(Document { key: name.to_owned(), body: serde_json::to_string(self)? })
     }

@@ -1,0 +1,82 @@
+//! What becomes of servers whose secrets cannot be read for a while.
+
+use serde_json::{Value, json};
+use turnwright_engine::SystemClock;
+use turnwright_mcp::TransportConfig;
+use turnwright_store::{SqliteOptions, SqliteStore};
+
+use super::*;
+use crate::servers::stored::Owner;
+use crate::servers::tokens_fixture::{REFERENCE, Tokens};
+
+struct World {
+    set: ServerSet,
+    tokens: Arc<Tokens>,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Storage> = Arc::new(SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap());
+        let tokens = Arc::new(Tokens::default());
+        let mut surroundings = Surroundings::new(Arc::new(SystemClock));
+        surroundings.tokens = tokens.clone();
+        let environment = Environment::new(folder.path());
+        let set = ServerSet::new(store, environment, surroundings, Needs::OnDemand, Vec::new(), Vec::new());
+        Self { set, tokens, folder }
+    }
+
+    /// Stores a server, as another process may.
+    async fn store(&self, name: &str, path: &str, more: Value) {
+        let mut config = json!({"url": format!("http://127.0.0.1:9/{path}"), "headers": {"X-Key": REFERENCE}});
+        let (Value::Object(keys), Value::Object(more)) = (&mut config, more) else { panic!("two objects") };
+        keys.extend(more);
+        let stored = Stored::new(Owner::Everyone, keys.clone(), self.folder.path().to_owned(), None);
+        self.set.store.put_document(KIND, stored.document(name).unwrap()).await.unwrap();
+        self.set.refresh().await.unwrap();
+    }
+
+    /// Where the server is, or why there is none.
+    fn address(&self, name: &str) -> Result<String, String> {
+        self.set.entry(name).unwrap().server.map(|server| match &server.config().transport {
+            TransportConfig::Http(http) => http.url.clone(),
+            other @ (TransportConfig::Stdio(_) | TransportConfig::Docker(_)) => panic!("{other} has no address"),
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_server_whose_secret_cannot_be_read_for_a_while_stays_as_it_was_and_is_taken_over_then() {
+    let world = World::new();
+    world.store("far", "old", json!({})).await;
+    let old = world.set.entry("far").unwrap().server.unwrap();
+    world.tokens.fail(true);
+    world.store("far", "new", json!({})).await;
+    world.store("late", "late", json!({})).await;
+    assert!(Arc::ptr_eq(&old, &world.set.entry("far").unwrap().server.unwrap()), "it goes on");
+    let why = "its secret `headers.X-Key` cannot be read: the disk does not answer";
+    assert_eq!(world.address("late"), Err(why.to_owned()));
+    let news = *world.set.news().unwrap().borrow();
+    assert_eq!(world.set.sources().await.len(), 1);
+    assert_eq!(*world.set.news().unwrap().borrow(), news, "nothing is new while it fails");
+    let (entry, document) = world.set.with_document("far").unwrap();
+    let Origin::Added(Some(stored)) = entry.origin else { panic!("it was added") };
+    assert_eq!(stored.document("far").unwrap(), document, "what is shown of it is what is stored");
+    world.tokens.fail(false);
+    assert_eq!(world.set.sources().await.len(), 2);
+    let addresses = ["far", "late"].map(|name| world.address(name).unwrap());
+    assert_eq!(addresses, ["http://127.0.0.1:9/new", "http://127.0.0.1:9/late"]);
+    world.set.settle().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_switched_off_does_not_stay_because_its_secret_cannot_be_read() {
+    let world = World::new();
+    world.store("far", "old", json!({})).await;
+    world.tokens.fail(true);
+    world.store("far", "old", json!({"enabled": false})).await;
+    assert!(world.address("far").is_err());
+    assert_eq!(world.set.sources().await.len(), 0);
+    world.set.settle().await;
+}
