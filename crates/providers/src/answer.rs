@@ -240,13 +240,16 @@ impl Open {
         }
     }
 
+    /// Nothing more comes. Some servers say that the answer is finished, and leave out the event that ends its stream and keep the
+    /// connection: what is complete is complete.
     fn idle(&mut self, waited: Duration, batch: &mut Vec<StreamDelta>) -> Read {
-        if self.reply.is_done() || self.reply.is_failing() {
-            return self.ended(batch);
+        match self.ended(batch) {
+            Read::Failed(failure) if failure.kind == ProviderFailureKind::CutOff => {
+                let text = format!("nothing came for {} s", waited.as_secs_f64());
+                Read::Failed(ProviderFailure::new(ProviderFailureKind::Timeout, text))
+            }
+            read => read,
         }
-        self.reply.cut_off(batch);
-        let text = format!("nothing came for {} s", waited.as_secs_f64());
-        Read::Failed(ProviderFailure::new(ProviderFailureKind::Timeout, text))
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
-use turnwright_core::ProviderFailureKind as Kind;
+use turnwright_core::{FinishReason, ProviderFailureKind as Kind, StreamDelta};
 use turnwright_dialects::by_name;
 use turnwright_providers::{EndpointConfig, Secret, Timeouts};
 
@@ -113,6 +113,22 @@ async fn silence_ends_an_answer_with_what_there_is_of_it() {
             let failure = came.failed();
             assert_eq!((failure.kind, failure.after_content), (Kind::Timeout, !text.is_empty()), "{}", format.dialect);
         }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_said_that_it_is_finished_is_whole_also_where_its_server_keeps_the_connection() {
+    for (dialect, last) in [("openai-chat", "data: [DONE]\n\n"), ("anthropic", "data: {\"type\":\"message_stop\"}\n\n")] {
+        let format = FORMATS.iter().find(|format| format.dialect == dialect).unwrap();
+        let end = format.end.strip_suffix(last).unwrap();
+        let silent = Act::Hold(Arc::new(Notify::new()));
+        let server = Server::start(vec![vec![format.begins(), write(end), silent]]).await;
+        let config = EndpointConfig { timeouts: short_timeouts(), max_retries: 0, ..format.config(&server) };
+        let came = collect(ask(&provider(config))).await;
+        assert_eq!((came.text().as_str(), &came.failure), ("hello", &None), "{dialect}");
+        let is_end =
+            |delta: &StreamDelta| matches!(delta, StreamDelta::Finished(finish) if finish.reason == FinishReason::Stop);
+        assert_eq!(came.batches.iter().flatten().filter(|delta| is_end(delta)).count(), 1, "{dialect}");
     }
 }
 
