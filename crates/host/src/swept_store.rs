@@ -5,16 +5,18 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{OnceCell, watch};
+use tokio::time::Instant;
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{
     Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Newest, OpenTurn, Page, Store, StoreError,
 };
-use turnwright_mcp::sweep_driver;
+use turnwright_mcp::{Swept, sweep_driver};
 use turnwright_store::Storage;
 
 /// See the module.
@@ -24,7 +26,19 @@ pub(crate) struct SweptStore {
     /// The folder of the ledgers.
     processes: PathBuf,
     /// Those that are gone; each is swept once, and everybody who asks about it waits for that.
-    gone: Mutex<HashMap<DriverId, Arc<OnceCell<()>>>>,
+    gone: Mutex<HashMap<DriverId, Arc<Sweeping>>>,
+}
+
+/// For so long a driver that is gone counts as alive where something that it started cannot be ended. Then its turns go on without.
+const UNSWEPT_LIMIT: Duration = Duration::from_mins(2);
+
+/// What is known of what a driver which is gone left running.
+#[derive(Debug, Default)]
+struct Sweeping {
+    /// Set once nothing of it runs.
+    done: OnceCell<()>,
+    /// Since when that was tried.
+    since: OnceLock<Instant>,
 }
 
 impl SweptStore {
@@ -32,32 +46,41 @@ impl SweptStore {
         Self { store, processes, gone: Mutex::default() }
     }
 
-    async fn sweep(&self, driver: &DriverId) {
+    /// Whether nothing runs any more that the driver started, or that was waited for long enough.
+    async fn sweep(&self, driver: &DriverId) -> bool {
         // Names come from journals, which may have been imported: only a plain one becomes part of a path.
         if driver.0.is_empty() || !driver.0.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return;
+            return true;
         }
-        let swept = self.gone.lock().unwrap_or_else(PoisonError::into_inner).entry(driver.clone()).or_default().clone();
-        swept
-            .get_or_init(|| async {
-                match sweep_driver(&self.processes, &driver.0).await {
-                    Ok(0) => {}
-                    Ok(swept) => tracing::info!(%driver, swept, "ended what a process which is gone had left running"),
-                    Err(error) => tracing::warn!(%driver, %error, "cannot end what a process which is gone left running"),
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).entry(driver.clone()).or_default().clone();
+        let since = *gone.since.get_or_init(Instant::now);
+        let sweep = || async {
+            match sweep_driver(&self.processes, &driver.0).await {
+                Ok(Swept { ended, left: 0 }) => {
+                    if ended > 0 {
+                        tracing::info!(%driver, swept = ended, "ended what a process which is gone had left running");
+                    }
+                    return Ok(());
                 }
-            })
-            .await;
+                Ok(Swept { left, .. }) => {
+                    tracing::warn!(%driver, left, "what a process which is gone left running may run on");
+                }
+                Err(error) => tracing::warn!(%driver, %error, "cannot end what a process which is gone left running"),
+            }
+            if since.elapsed() < UNSWEPT_LIMIT {
+                return Err(());
+            }
+            tracing::warn!(%driver, "its turns are taken over all the same");
+            Ok(())
+        };
+        gone.done.get_or_try_init(sweep).await.is_ok()
     }
 }
 
 #[async_trait]
 impl Store for SweptStore {
     async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
-        let is_alive = self.store.is_alive(driver).await?;
-        if !is_alive {
-            self.sweep(driver).await;
-        }
-        Ok(is_alive)
+        Ok(self.store.is_alive(driver).await? || !self.sweep(driver).await)
     }
 
     async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
@@ -160,7 +183,6 @@ impl Store for SweptStore {
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
-    use std::time::Duration;
 
     use turnwright_mcp::{FileLedger, MARK, ProcessLedger, ProcessRecord};
     use turnwright_store::{SqliteOptions, SqliteStore};
@@ -191,5 +213,27 @@ mod tests {
         assert!(ended.is_ok(), "it runs on");
         assert!(!processes.join(&driver.0).exists());
         assert!(store.is_alive(store.driver()).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_driver_whose_container_cannot_be_ended_counts_as_alive_until_it_can_or_for_two_minutes() {
+        let folder = tempfile::tempdir().unwrap();
+        let processes = folder.path().join("processes");
+        let inner = Arc::new(SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap());
+        let store = SweptStore::new(inner, processes.clone());
+        let (ends, stays) = (DriverId("0123456789abcdef".to_owned()), DriverId("fedcba9876543210".to_owned()));
+        // An engine that does not answer.
+        let engine = Some(format!("unix://{}", folder.path().join("no.sock").display()));
+        for (driver, mark) in [(&ends, "c0"), (&stays, "c1")] {
+            let record = ProcessRecord { engine: engine.clone(), ..ProcessRecord::new(mark, "contained") };
+            FileLedger::open(&processes, &driver.0).unwrap().started(&record).unwrap();
+            assert!(store.is_alive(driver).await.unwrap(), "its container may run");
+        }
+        std::fs::remove_file(processes.join(&ends.0).join("c0.json")).unwrap();
+        assert!(!store.is_alive(&ends).await.unwrap(), "it is looked at again");
+        tokio::time::pause();
+        tokio::time::advance(UNSWEPT_LIMIT).await;
+        tokio::time::resume();
+        assert!(!store.is_alive(&stays).await.unwrap(), "nobody waits for ever");
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub(crate) use container::{Container, Ends, start};
 pub use group::MARK;
-pub use ledger::{FileLedger, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_driver, sweep_gone};
+pub use ledger::{FileLedger, NoLedger, ProcessLedger, ProcessRecord, Swept, sweep, sweep_driver, sweep_gone};
 pub(crate) use process::{Pipes, Process, spawn};
 
 /// See the module.

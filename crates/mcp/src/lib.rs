@@ -48,7 +48,7 @@ pub use agreed::{Agreed, Offer};
 pub use app::{AppPage, AppPermission, Domains};
 pub use backoff::RestartPolicy;
 pub use board::{Board, FileBoard, NoBoard, Notice};
-pub use carrier::{FileLedger, MARK, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_driver, sweep_gone};
+pub use carrier::{FileLedger, MARK, NoLedger, ProcessLedger, ProcessRecord, Swept, sweep, sweep_driver, sweep_gone};
 pub use config::{
     Bounds, DockerConfig, Granted, HttpConfig, LogLevel, Mount, OauthConfig, OauthGrant, Root, Roots, ServerConfig,
     StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, Ways, is_inherited,

@@ -156,7 +156,7 @@ pub async fn sweep(record: &ProcessRecord) -> bool {
     }
 }
 
-/// Sweeps the records of all drivers below `processes` that are not alive, and removes them. Returns how many there were.
+/// Sweeps the records of all drivers below `processes` that are not alive, and removes them. Returns of how many nothing is left.
 /// Each driver is asked about when its folder was seen, since one may begin meanwhile.
 ///
 /// # Errors
@@ -168,21 +168,29 @@ pub async fn sweep_gone(processes: &Path, is_alive: impl AsyncFn(&str) -> bool) 
         if let Some(driver) = driver.to_str()
             && !is_alive(driver).await
         {
-            swept += sweep_driver(processes, driver).await?;
+            swept += sweep_driver(processes, driver).await?.ended;
         }
     }
     Ok(swept)
 }
 
-/// Sweeps the records of one driver below `processes`, which must be gone, and removes them. Returns how many there were.
+/// What came of sweeping the records of a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// Of so many nothing is left.
+    pub ended: usize,
+    /// Of so many something may run: their records stay, for the next who sweeps.
+    pub left: usize,
+}
+
+/// Sweeps the records of one driver below `processes`, which must be gone, and removes them.
 /// Records that came with a copy of another folder, or do not say where they were written, are removed and end nothing.
 ///
 /// # Errors
 /// Where its folder cannot be read or emptied. That somebody else does the same at the same time is no error.
-pub async fn sweep_driver(processes: &Path, driver: &str) -> io::Result<usize> {
+pub async fn sweep_driver(processes: &Path, driver: &str) -> io::Result<Swept> {
     let folder = processes.join(driver);
-    let Some(origin) = unless_missing(Origin::of(processes))? else { return Ok(0) };
-    let mut swept = 0;
+    let Some(origin) = unless_missing(Origin::of(processes))? else { return Ok(Swept::default()) };
     // All at once: each may take a moment to be asked and another to be killed.
     let mut sweeps = JoinSet::new();
     for file in unless_missing(fs::read_dir(&folder))?.into_iter().flatten() {
@@ -199,17 +207,19 @@ pub async fn sweep_driver(processes: &Path, driver: &str) -> io::Result<usize> {
             (file, swept)
         });
     }
-    let mut is_all = true;
+    let mut swept = Swept::default();
     while let Some(swept_one) = sweeps.join_next().await {
         match swept_one {
             Ok((file, Some(ended))) => {
-                swept += if file.extension().is_some_and(|extension| extension == "json") { ended } else { 0 };
+                if file.extension().is_some_and(|extension| extension == "json") {
+                    swept.ended = swept.ended.saturating_add(ended);
+                }
                 unless_missing(fs::remove_file(&file))?;
             }
-            Ok((_, None)) | Err(_) => is_all = false,
+            Ok((_, None)) | Err(_) => swept.left = swept.left.saturating_add(1),
         }
     }
-    if is_all {
+    if swept.left == 0 {
         unless_missing(fs::remove_dir(&folder))?;
     }
     Ok(swept)
