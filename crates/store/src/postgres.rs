@@ -84,6 +84,7 @@ pub struct PostgresStore {
     pool: Arc<Pool>,
     appender: Appender,
     presence: Presence,
+    room: upkeep::Room,
 }
 
 impl PostgresStore {
@@ -100,7 +101,7 @@ impl PostgresStore {
         migrate::migrate(&link, &pool).await.map_err(|failed| said(options, failed))?;
         pool.keep(link);
         let presence = Presence::enter(Arc::clone(&pool), own).await?;
-        Ok(Self { appender: Appender::start(&pool), pool, presence })
+        Ok(Self { appender: Appender::start(&pool), pool, presence, room: upkeep::Room::default() })
     }
 
     /// Whether another store is open on the same schema.

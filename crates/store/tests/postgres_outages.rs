@@ -16,6 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use proxy::{Lost, Proxy};
 use server::Schema;
+use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Store, StoreError};
 use turnwright_store::{PostgresOptions, PostgresStore, Storage};
 
@@ -147,4 +148,41 @@ async fn a_store_says_that_it_cannot_store_while_its_database_is_full_only_reads
     store.append(append("a", 2, vec![said("two")])).await.unwrap();
     store.close().await;
     assert!(store.can_store().await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn room_is_taken_back_for_longer_than_statements_may_take_and_from_the_tables_behind_one_that_fails() {
+    let Some(schema) = Schema::new() else { return };
+    let (client, name, limit) = (schema.client().await, &schema.name, Duration::from_millis(100));
+    let store = PostgresStore::open(&schema.options().statement_limit(limit)).await.unwrap();
+    client.batch_execute(&format!("BEGIN; LOCK TABLE {name}.said IN ACCESS EXCLUSIVE MODE")).await.unwrap();
+    let holds = async {
+        let waits = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE query = 'VACUUM said' AND wait_event_type = 'Lock')";
+        let waiting = async {
+            while !client.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waits = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+        tokio::time::sleep(limit * 3).await;
+        client.batch_execute("COMMIT").await.unwrap();
+        waits.expect("it waits for the table");
+    };
+    let (taken, ()) = tokio::join!(store.erase(), holds);
+    taken.unwrap();
+
+    client.batch_execute(&format!("DROP TABLE {name}.said CASCADE")).await.unwrap();
+    let failed = store.erase().await.unwrap_err();
+    assert!(failed.to_string().contains("said"), "{failed}");
+    assert_eq!(store.erase().await, Err(failed), "it rests before it is tried again");
+    let last = format!(
+        "SELECT count(*) FROM pg_stat_user_tables WHERE schemaname = '{name}' AND relname = 'knowledge_piece' AND vacuum_count = 2"
+    );
+    let done = async {
+        while client.query_one(&last, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), done).await.expect("the last table's room is taken back too");
+    store.close().await;
 }

@@ -1,12 +1,17 @@
 //! Removing for good.
 
+use std::sync::{Mutex, PoisonError};
+
 use async_trait::async_trait;
+use tokio::time::Instant;
 use turnwright_core::ConversationId;
 use turnwright_engine::upkeep::{RESENT, TIME_AT, Upkeep, written_time};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, StoreError};
 
+use super::link::Patience;
+use super::pool::Pool;
 use super::read::rows_at_most;
-use super::{PostgresStore, get, word};
+use super::{PostgresStore, get, said, word};
 use crate::columns::integer;
 
 /// Whether there was one.
@@ -32,7 +37,7 @@ const GONE: &str = "SELECT id FROM unnest($1::text[]) AS wanted (id)
     WHERE NOT EXISTS (SELECT 1 FROM conversation WHERE conversation.id = wanted.id) ORDER BY id";
 const FORGET_KEYS: &str =
     "DELETE FROM idempotency WHERE key >= $1 AND key < $2 AND substr(key, $3, length($4::text)) < $4::text";
-/// Takes the room of what was deleted back. It is written over as it is used again.
+/// Takes the room of what was deleted back, table by table. It is written over as it is used again.
 const VACUUM: [&str; 8] = [
     "VACUUM conversation",
     "VACUUM entry",
@@ -43,6 +48,50 @@ const VACUUM: [&str; 8] = [
     "VACUUM artifact_piece",
     "VACUUM knowledge_piece",
 ];
+
+/// It takes as long as the tables are large.
+const WITHOUT_LIMIT: &str = "SET statement_timeout = 0";
+/// For how many times as long as a failed attempt took there is no other.
+const RESTS_FACTOR: u32 = 20;
+
+/// What came of the last attempt to take room back, where it failed.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    failed: Mutex<Option<(StoreError, Instant)>>,
+}
+
+impl Room {
+    /// Why there is no other attempt at this moment.
+    fn rests_because(&self) -> Option<StoreError> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(error, _)| error.clone())
+    }
+
+    fn after(&self, taken: &Result<(), StoreError>, begun: Instant) {
+        let rests = begun.elapsed().saturating_mul(RESTS_FACTOR);
+        let failed = taken.as_ref().err().map(|error| (error.clone(), Instant::now() + rests));
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+    }
+}
+
+/// Takes back what it can of each table; the first failure, where there was one.
+async fn take_room_back(pool: &Pool) -> Result<(), StoreError> {
+    // Apart: the others have their limit, and do not wait for this.
+    let mut link = pool.take_apart(WITHOUT_LIMIT, &[]).await?;
+    let mut first = None;
+    for statement in VACUUM {
+        if !link.is_fit() {
+            link = pool.take_apart(WITHOUT_LIMIT, &[]).await?;
+        }
+        link.wait(Patience::Unlimited);
+        if let Err(failed) = link.batch(statement).await {
+            let error = said(pool.options(), failed);
+            tracing::warn!(%error, statement, "the room of what was deleted could not be taken back");
+            first.get_or_insert(error);
+        }
+    }
+    first.map_or(Ok(()), Err)
+}
 
 #[async_trait]
 impl Upkeep for PostgresStore {
@@ -67,9 +116,12 @@ impl Upkeep for PostgresStore {
     }
 
     async fn erase(&self) -> Result<(), StoreError> {
-        for statement in VACUUM {
-            self.pool.ask(statement, &[]).await?;
+        if let Some(error) = self.room.rests_because() {
+            return Err(error);
         }
-        Ok(())
+        let begun = Instant::now();
+        let taken = take_room_back(&self.pool).await;
+        self.room.after(&taken, begun);
+        taken
     }
 }
