@@ -1,6 +1,8 @@
 //! What a page comes to.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flate2::Compression;
@@ -246,10 +248,30 @@ async fn what_a_site_asks_of_programs_is_done_also_after_a_redirect() {
 
 #[tokio::test]
 async fn a_site_whose_robots_file_is_broken_is_left_alone_and_one_without_asks_for_nothing() {
-    let broken = Site::new(|asked| Reply::status(if asked.path == "/robots.txt" { 500 } else { 200 }, "read"));
+    let breaks = Arc::new(AtomicBool::new(true));
+    let is_broken = Arc::clone(&breaks);
+    let broken = Site::new(move |asked| {
+        let fails = asked.path == "/robots.txt" && is_broken.load(Ordering::Relaxed);
+        Reply::status(if fails { 503 } else { 200 }, if asked.path == "/robots.txt" { "" } else { "read" })
+    });
     let without = Site::new(|asked| Reply::status(if asked.path == "/robots.txt" { 404 } else { 200 }, "read"));
     let tool = with(FetchConfig::default());
-    assert_eq!(failure(&tool, "fetch", json!({ "url": broken.url("/") })).await.0, ToolErrorKind::PermissionDenied);
+    let asked = json!({ "url": broken.url("/") });
+    for is_broken in [true, false] {
+        breaks.store(is_broken, Ordering::Relaxed);
+        let (kind, said) = failure(&tool, "fetch", asked.clone()).await;
+        let expected = format!(
+            "{}, which says what programs may read there, could not be read: its server failed (HTTP 503); try again after a \
+             minute, or another source",
+            broken.url("/robots.txt")
+        );
+        assert_eq!((kind, said), (ToolErrorKind::ExecutionFailed, expected));
+    }
+    assert_eq!(broken.paths(), ["/robots.txt"], "it is not asked again at once");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(61)).await;
+    tokio::time::resume();
+    assert!(text(&tool, "fetch", asked).await.ends_with("read"), "what failed for a moment is not held against it");
     assert!(text(&tool, "fetch", json!({ "url": without.url("/") })).await.ends_with("read"));
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lru::LruCache;
-use robotxt::{AccessResult, Robots as Rules};
+use robotxt::Robots as Rules;
 use tokio::time::Instant;
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::source::ToolError;
@@ -18,6 +18,8 @@ const NAME: &str = "Turnwright";
 const MAX_BYTES: usize = 500 * 1024;
 /// How long one holds (RFC 9309, section 2.4: at most a day).
 const HOLDS: Duration = Duration::from_hours(1);
+/// How long it is taken for broken where its server failed: most that fail do so for a moment.
+const BROKEN_HOLDS: Duration = Duration::from_mins(1);
 /// The most sites of which it is known.
 const MAX_SITES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
@@ -34,7 +36,24 @@ pub enum Manners {
 #[derive(Debug)]
 pub(super) struct Robots {
     manners: Manners,
-    known: Mutex<LruCache<String, (Arc<Rules>, Instant)>>,
+    known: Mutex<LruCache<String, (Asks, Instant)>>,
+}
+
+/// What a site asks for.
+#[derive(Debug, Clone)]
+enum Asks {
+    For(Arc<Rules>),
+    /// Nobody knows: its server failed, with this status. It is left alone (RFC 9309, section 2.3.1.4).
+    Unknown(u16),
+}
+
+impl Asks {
+    fn holds(&self) -> Duration {
+        match self {
+            Self::For(_) => HOLDS,
+            Self::Unknown(_) => BROKEN_HOLDS,
+        }
+    }
 }
 
 impl Robots {
@@ -71,35 +90,45 @@ impl Robots {
         }
         let site = target.url().origin().ascii_serialization();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&site).cloned();
-        let rules = match known {
-            Some((rules, since)) if since.elapsed() < HOLDS => rules,
+        let asks = match known {
+            Some((asks, since)) if since.elapsed() < asks.holds() => asks,
             Some(_) | None => {
-                let rules = Arc::new(rules_of(reach, target, asking, limits).await?);
-                let entry = (Arc::clone(&rules), Instant::now());
+                let asks = asks_of(reach, target, asking, limits).await?;
+                let entry = (asks.clone(), Instant::now());
                 self.known.lock().unwrap_or_else(PoisonError::into_inner).put(site.clone(), entry);
-                rules
+                asks
             }
         };
-        if rules.is_url_allowed(target.url()) {
-            return Ok(());
+        match asks {
+            Asks::For(rules) if rules.is_url_allowed(target.url()) => Ok(()),
+            Asks::For(_) => {
+                let text = format!(
+                    "{site}/robots.txt asks programs not to read {}; try another source, or ask the person to open it",
+                    target.url()
+                );
+                Err(ToolError::new(ToolErrorKind::PermissionDenied, text))
+            }
+            Asks::Unknown(status) => {
+                let text = format!(
+                    "{site}/robots.txt, which says what programs may read there, could not be read: its server failed (HTTP \
+                     {status}); try again after a minute, or another source"
+                );
+                Err(ToolError::new(ToolErrorKind::ExecutionFailed, text))
+            }
         }
-        let text = format!(
-            "{site}/robots.txt asks programs not to read {}; try another source, or ask the person to open it",
-            target.url()
-        );
-        Err(ToolError::new(ToolErrorKind::PermissionDenied, text))
     }
 }
 
 /// What a site asks for. One that has no such file asks for nothing; one that is broken is left alone (RFC 9309, section 2.3.1).
-async fn rules_of(reach: &Reach, target: &Target, asking: &Asking, limits: AnswerLimits) -> Result<Rules, Failure> {
+async fn asks_of(reach: &Reach, target: &Target, asking: &Asking, limits: AnswerLimits) -> Result<Asks, Failure> {
+    let rules = |rules| Ok(Asks::For(Arc::new(rules)));
     let robots = target.join("/robots.txt", reach.allow())?;
     let limits = AnswerLimits { max_bytes: MAX_BYTES, ..limits };
     match reach.get(robots, asking, limits).await {
-        Ok(answer) if answer.status.is_success() => Ok(Rules::parse(&answer.body, NAME)),
-        Ok(answer) if answer.status.is_server_error() => Ok(Rules::from_access(AccessResult::Unreachable, NAME)),
+        Ok(answer) if answer.status.is_success() => rules(Rules::parse(&answer.body, NAME)),
+        Ok(answer) if answer.status.is_server_error() => Ok(Asks::Unknown(answer.status.as_u16())),
         // A site whose file leads in circles, or to where nobody may go, has none.
-        Ok(_) | Err(Failure::Redirects { .. }) => Ok(Rules::allow_all()),
+        Ok(_) | Err(Failure::Redirects { .. }) => rules(Rules::allow_all()),
         Err(failure) => Err(failure),
     }
 }
