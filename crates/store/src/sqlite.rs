@@ -65,6 +65,9 @@ pub struct SqliteStore {
     drivers: Drivers,
     /// When somebody asked and something could be stored.
     stored_at: Mutex<Option<Instant>>,
+    /// Held while a document is put beside a conversation: its parts are written one after the other, and another of its name must
+    /// not come between. Only one writes anyway.
+    putting: Mutex<()>,
 }
 
 impl SqliteStore {
@@ -114,7 +117,7 @@ impl SqliteStore {
         // Where a commit waits for the disk, nobody's task should.
         let writes_here = options.durability == Durability::Process;
         let writer = Writer::start(connection, file, named, may_wait, writes_here)?;
-        Ok(Self { readers, writer, drivers, stored_at: Mutex::default() })
+        Ok(Self { readers, writer, drivers, stored_at: Mutex::default(), putting: Mutex::default() })
     }
 }
 

@@ -319,6 +319,8 @@ impl KnowledgeIndex for SqliteStore {
     }
 
     async fn put_beside(&self, beside: &Beside, file: IndexedFile, pieces: Vec<Piece>) -> Result<bool, StoreError> {
+        // Whoever puts into other collections has claimed them.
+        let _putting = self.putting.lock().await;
         self.put_parts(Shelf::Beside(beside.clone()), file, pieces).await
     }
 
