@@ -249,3 +249,39 @@ fn going_on(turn: &Turn, failure: &ProviderFailure) -> Option<Event> {
     let request = failure.request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default();
     Some(Event::Notice { level: "warning", text: format!("{failure}{request}; {what}") })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use turnwright_core::{
+        AssistantBlock, AssistantMessage, Completion, Finish, FinishReason, Origin, Seq, StoredEntry, ToolCall, Usage,
+    };
+
+    use super::tell_assistant;
+    use crate::Event;
+
+    #[test]
+    fn arguments_that_a_model_did_not_write_are_told_as_an_empty_object() {
+        let call = |arguments: &str| {
+            let (name, arguments) = ("lab__look".to_owned(), arguments.to_owned());
+            AssistantBlock::Call(ToolCall { name, arguments, provider_id: None, native: None, recovered: false })
+        };
+        let message = AssistantMessage {
+            origin: Origin { dialect: "test".to_owned(), provider: "test".to_owned(), model: "scripted".to_owned() },
+            saw: Seq::FIRST,
+            blocks: ["", " \n", "{\"at\": 1}", "no JSON"].map(call).into(),
+            finish: Finish { reason: FinishReason::ToolCalls, raw: None },
+            completion: Completion::Complete,
+            usage: Usage::default(),
+        };
+        let entry = Arc::new(turnwright_core::Entry::Assistant(message.clone()));
+        let mut events = Vec::new();
+        tell_assistant(&StoredEntry { seq: Seq::FIRST.next(), at_ms: 0, entry }, &message, &mut events);
+        let told = events.iter().filter_map(|event| match event {
+            Event::ToolInputReady { arguments, .. } => Some(arguments.as_str()),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ["{}", "{}", "{\"at\": 1}", "no JSON"]);
+    }
+}
