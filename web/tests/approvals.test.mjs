@@ -1,7 +1,7 @@
 // Decisions: what is shown before them, what can be said, and what is remembered.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
@@ -35,6 +35,48 @@ test("a file that is there is shown as it is beside what it will be", async () =
   await edit.locator("td.old", { hasText: "- hello file" }).waitFor();
   await edit.getByRole("button", { name: "Deny", exact: true }).click();
   await page.getByText("The tool said").nth(1).waitFor();
+  assert.deepEqual(page.wrong, []);
+});
+
+const asked = async (page, words) => {
+  await say(page, words);
+  const box = page.locator(".approve").last();
+  await box.getByRole("button", { name: "Deny", exact: true }).waitFor();
+  return box;
+};
+const deny = async (page) => {
+  const told = await page.getByText("The tool said").count();
+  await page.locator(".approve").last().getByRole("button", { name: "Deny", exact: true }).click();
+  await page.getByText("The tool said").nth(told).waitFor();
+};
+
+test("all that will run is shown before it is decided about", async () => {
+  const page = await lookAt(place);
+  const shell = await asked(page, 'tool command__run {"command":"sh","stdin":"echo from the input","timeout_ms":700}');
+  await shell.getByText("echo from the input").waitFor();
+  await shell.getByText('"timeout_ms": 700').waitFor();
+  await deny(page);
+  const line = await asked(page, `tool command__run {"command":"git status ${" ".repeat(400)}; echo far away"}`);
+  const end = await line.getByText("far away").evaluate((code) => {
+    const { right, width } = code.closest("pre").getBoundingClientRect();
+    return { isWide: code.closest("pre").scrollWidth > width + 1, right, page: innerWidth };
+  });
+  assert.equal(end.isWide, false, "a long line goes on below");
+  await deny(page);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("an edit that the tool finds by more than its letters is shown as it was asked for", async () => {
+  writeFileSync(join(place.folder, "ends.txt"), "one\r\ntwo\r\nthree\r\n");
+  const page = await lookAt(place);
+  const edit = await asked(page, 'tool filesystem__edit {"path":"ends.txt","old_text":"one\\ntwo","new_text":"somebody else\\nwrote this"}');
+  await edit.locator("td.new", { hasText: "+ wrote this" }).waitFor();
+  await edit.getByText("does not hold that to the letter").waitFor();
+  await deny(page);
+  writeFileSync(join(place.folder, "all.txt"), "x\nx\n");
+  const all = await asked(page, 'tool filesystem__edit {"path":"all.txt","edits":[{"old_text":"x","new_text":"y","all":true}]}');
+  await all.getByText("2 lines added, 2 removed").waitFor();
+  await deny(page);
   assert.deepEqual(page.wrong, []);
 });
 

@@ -104,10 +104,10 @@ impl Engine {
         self.erase_now(upkeep).await
     }
 
-    /// Overwrites what was deleted and could not be overwritten before; not soon after that was done, where it took long.
+    /// Overwrites what was deleted and could not be overwritten before; not soon after that was tried, where it took long.
     ///
     /// # Errors
-    /// Where the store fails; the next time does it.
+    /// Where the store fails; a later time does it.
     pub async fn erase_due(&self, upkeep: &dyn Upkeep) -> Result<(), EngineError> {
         if self.inner().erasing.is_resting() { Ok(()) } else { self.erase_now(upkeep).await }
     }
@@ -119,11 +119,11 @@ impl Engine {
             return Ok(());
         }
         let begun = Instant::now();
-        if let Err(error) = upkeep.erase().await {
-            erasing.owe();
-            return Err(error.into());
-        }
+        let erased = upkeep.erase().await;
         erasing.rest_after(begun.elapsed());
-        Ok(())
+        if erased.is_err() {
+            erasing.owe();
+        }
+        Ok(erased?)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -25,7 +25,7 @@ pub(crate) struct SweptStore {
     store: Arc<dyn Storage>,
     /// The folder of the ledgers.
     processes: PathBuf,
-    /// Those that are gone; each is swept once, and everybody who asks about it waits for that.
+    /// Those that are gone; each is swept once, and everybody who asks about it waits for that, or for an attempt that fails.
     gone: Mutex<HashMap<DriverId, Arc<Sweeping>>>,
 }
 
@@ -39,6 +39,17 @@ struct Sweeping {
     done: OnceCell<()>,
     /// Since when that was tried.
     since: OnceLock<Instant>,
+    /// When that failed last.
+    failed: Mutex<Option<Instant>>,
+}
+
+/// For so long after a failure it is not tried again: an engine that does not answer is waited for each time.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+impl Sweeping {
+    fn failed(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl SweptStore {
@@ -55,6 +66,10 @@ impl SweptStore {
         let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).entry(driver.clone()).or_default().clone();
         let since = *gone.since.get_or_init(Instant::now);
         let sweep = || async {
+            // Also who waited for the attempt that failed.
+            if gone.failed().is_some_and(|failed| failed.elapsed() < TRIED_AGAIN_AFTER) {
+                return Err(());
+            }
             match sweep_driver(&self.processes, &driver.0).await {
                 Ok(Swept { ended, left: 0 }) => {
                     if ended > 0 {
@@ -68,6 +83,7 @@ impl SweptStore {
                 Err(error) => tracing::warn!(%driver, %error, "cannot end what a process which is gone left running"),
             }
             if since.elapsed() < UNSWEPT_LIMIT {
+                *gone.failed() = Some(Instant::now());
                 return Err(());
             }
             tracing::warn!(%driver, "its turns are taken over all the same");
@@ -230,10 +246,15 @@ mod tests {
             assert!(store.is_alive(driver).await.unwrap(), "its container may run");
         }
         std::fs::remove_file(processes.join(&ends.0).join("c0.json")).unwrap();
+        assert!(store.is_alive(&ends).await.unwrap(), "nobody looks again at once");
+        let later = async |by| {
+            tokio::time::pause();
+            tokio::time::advance(by).await;
+            tokio::time::resume();
+        };
+        later(TRIED_AGAIN_AFTER).await;
         assert!(!store.is_alive(&ends).await.unwrap(), "it is looked at again");
-        tokio::time::pause();
-        tokio::time::advance(UNSWEPT_LIMIT).await;
-        tokio::time::resume();
+        later(UNSWEPT_LIMIT).await;
         assert!(!store.is_alive(&stays).await.unwrap(), "nobody waits for ever");
     }
 }

@@ -65,8 +65,8 @@ pub struct SqliteStore {
     drivers: Drivers,
     /// When somebody asked and something could be stored.
     stored_at: Mutex<Option<Instant>>,
-    /// Held while a document is put beside a conversation: its parts are written one after the other, and another of its name must
-    /// not come between. Only one writes anyway.
+    /// Held while this process puts a document beside a conversation: its parts are written one after the other, and another of its
+    /// name must not come between.
     putting: Mutex<()>,
 }
 

@@ -8,7 +8,7 @@ use turnwright_engine::{Choice, Engine, EngineError, Remember, WaitingCall};
 use crate::Renderer;
 use crate::answer::answer;
 use crate::approval::{Reply, choices, parse_reply, question, why};
-use crate::clean::clean_line;
+use crate::clean::{clean_json, clean_line};
 use crate::editor::{Line, LineEditor, Wanted};
 use crate::follow::{Follow, Interrupt, Interrupts, Settled, Stop};
 use crate::screen::{Screen, Teller};
@@ -118,8 +118,13 @@ pub(crate) struct Person<'a, S, I> {
 impl<S: Screen, I: Interrupts> Person<'_, S, I> {
     /// What they type; `Err` where they do not go on with this.
     pub(crate) async fn types(&mut self, prompt: &str, wanted: Wanted) -> Result<String, Asked> {
+        self.changes(prompt, "", wanted).await
+    }
+
+    /// What they make of what stands there.
+    async fn changes(&mut self, prompt: &str, initial: &str, wanted: Wanted) -> Result<String, Asked> {
         let line = tokio::select! {
-            line = self.editor.read(prompt, "", wanted) => line,
+            line = self.editor.read(prompt, initial, wanted) => line,
             // Ctrl-C is a key here: a signal comes from elsewhere, and the line that is read cannot be taken up again.
             _ = self.interrupts.next() => return Err(Asked::Stop(Some(Interrupt::Terminate))),
         };
@@ -177,7 +182,8 @@ async fn ask(
     let look = person.teller.renderer.look();
     person.teller.say(&question(call, look)).await;
     // What was edited and does not fit is edited again.
-    let mut arguments_typed = call.arguments.clone();
+    let as_they_are = clean_json(&call.arguments);
+    let mut arguments_typed = as_they_are.clone();
     loop {
         let line = match person.types(choices(call.reason), Wanted::Decision).await {
             Ok(line) => line,
@@ -195,13 +201,14 @@ async fn ask(
             Reply::Happened => choice(Verdict::Happened),
             Reply::RunAgain => choice(Verdict::RunAgain),
             Reply::Skip => choice(Verdict::Skip),
-            Reply::Edit => match person.editor.read("arguments: ", &arguments_typed, Wanted::Detail).await {
-                Line::Text(edited) => {
+            Reply::Edit => match person.changes("arguments: ", &arguments_typed, Wanted::Detail).await {
+                Ok(edited) => {
                     arguments_typed.clone_from(&edited);
-                    let arguments = Some(edited).filter(|edited| *edited != call.arguments);
+                    let arguments = Some(edited).filter(|edited| *edited != as_they_are);
                     Choice { arguments, ..choice(Verdict::Allow) }
                 }
-                Line::Interrupted | Line::End | Line::Failed(_) => continue,
+                Err(asked @ Asked::Stop(Some(Interrupt::Terminate))) => return Ok(asked),
+                Err(Asked::Decided | Asked::Later | Asked::Stop(_)) => continue,
             },
             Reply::Why => {
                 let journal = person.engine.journal(&call.conversation).await?;

@@ -1,6 +1,7 @@
 //! Text of models and tools on a terminal: nothing in it may drive the terminal or hide what is asked.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// Text of several lines with its control characters made visible; line breaks and tabs stay, carriage returns go.
 ///
@@ -12,8 +13,28 @@ pub fn clean_text(text: &str) -> Cow<'_, str> {
 /// Text on one line: line breaks and tabs are made visible too, and so is what changes the direction of writing, since it
 /// can make a call look like another.
 pub fn clean_line(text: &str) -> Cow<'_, str> {
-    let changes_direction = |letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    clean(text, |letter| !letter.is_control() && !changes_direction(letter) && !matches!(letter, '\u{2028}' | '\u{2029}'))
+    clean(text, stays_on_a_line)
+}
+
+/// JSON on one line, to be changed there: what must not stand in a line of a terminal is written as JSON writes it (RFC 8259, section 7),
+/// which says the same; outside of texts there are line breaks and tabs alone, which say nothing.
+pub(crate) fn clean_json(json: &str) -> String {
+    let mut cleaned = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match letter {
+            '\r' | '\n' | '\t' => cleaned.push(' '),
+            _ if stays_on_a_line(letter) => cleaned.push(letter),
+            _ => {
+                let _ = write!(cleaned, "\\u{:04x}", u32::from(letter));
+            }
+        }
+    }
+    cleaned
+}
+
+fn stays_on_a_line(letter: char) -> bool {
+    let changes_direction = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !letter.is_control() && !changes_direction && !matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
 fn clean(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -38,11 +59,20 @@ fn clean(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{clean_line, clean_text};
+    use super::{clean_json, clean_line, clean_text};
 
     #[test]
     fn control_characters_become_visible_and_lines_stay() {
         assert_eq!(clean_text("a\x1b[2Jb\r\n\tc\u{9b}1m\x07"), "a␛[2Jb\n\tc\\u{9b}1m␇");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let json = "{\r\n\t\"a\": \"\u{9b}1m\u{7f}\u{202e}b\\n\u{e9}\"}";
+        let cleaned = clean_json(json);
+        assert_eq!(cleaned, "{   \"a\": \"\\u009b1m\\u007f\\u202eb\\n\u{e9}\"}");
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(read(&cleaned), read(json));
     }
 
     #[test]

@@ -8,6 +8,7 @@ import { Icon } from "./icon.js";
 import { McpApp } from "./mcp-app.js";
 import { Result } from "./result.js";
 import { Code, Copy } from "./text.js";
+import { quoted } from "./what.js";
 
 /** @typedef {import("../lib/message.js").CallPart} CallPart */
 
@@ -121,6 +122,5 @@ export function time(duration_ms) {
 
 /** @param {CallPart} part */
 function asCommand(part) {
-  const quoted = JSON.stringify(ran(part)).replaceAll("'", "'\\''");
-  return `turnwright tools call ${part.name} --arguments '${quoted}'`;
+  return ["turnwright", "tools", "call", part.name, "--arguments", JSON.stringify(ran(part))].map(quoted).join(" ");
 }

@@ -11,6 +11,9 @@ import { PromptDialog, Suggestions, useSuggestions } from "./suggest.js";
 
 /** A file that the server has; `preview` is an address in this page. @typedef {{id: string, name: string, type: string, size: number, preview: string}} Attached */
 
+/** Whether a key is part of putting a character together; Safari says so of the key that ends it by its code alone. @param {KeyboardEvent} event */
+export const isComposing = (event) => event.isComposing || event.keyCode === 229;
+
 /** @param {{conversation: import("../lib/conversation.js").OpenConversation | null}} props */
 export function Composer({ conversation }) {
   const place = `draft ${conversation?.id ?? "new"}`;
@@ -120,7 +123,7 @@ export function Composer({ conversation }) {
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     const chosen = list[at];
-    if (chosen && !event.isComposing && ["ArrowDown", "ArrowUp", "Enter", "Tab", "Escape"].includes(event.key) && !event.shiftKey) {
+    if (chosen && !isComposing(event) && ["ArrowDown", "ArrowUp", "Enter", "Tab", "Escape"].includes(event.key) && !event.shiftKey) {
       // A command that is written out is run.
       if (event.key === "Enter" && commandIn(text) && !chosen.command?.takes) {
         event.preventDefault();
@@ -138,7 +141,7 @@ export function Composer({ conversation }) {
       /** @type {HTMLElement | null} */ (document.querySelector(".transcript .approve, .transcript .question.asking input"))?.focus();
       return;
     }
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
     event.preventDefault();
     void send();
   };

@@ -1,12 +1,13 @@
 // The conversations, and the ways to the other screens.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, part } from "../lib/api.js";
+import { call, part, refusal } from "../lib/api.js";
 import {
   caller, conversations, here, hidden, inbox, loadConversations, loadMoreConversations, moreConversations, open, isPinned, pin, pinned, remove,
   renaming, search, tellError,
 } from "../lib/app.js";
 import { html } from "../lib/html.js";
+import { forgetTexts } from "../lib/kept.js";
 import { isLeft } from "../lib/outbox.js";
 import { Icon } from "./icon.js";
 import { NotifyMe } from "./notify.js";
@@ -58,7 +59,9 @@ function Caller() {
   if (me?.how !== "session") return null;
   const leave = async () => {
     try {
-      await fetch("logout", { method: "POST" });
+      const response = await fetch("logout", { method: "POST" });
+      if (!response.ok) throw await refusal(response);
+      forgetTexts();
       location.assign("login");
     } catch (error) {
       tellError(error);

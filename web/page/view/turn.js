@@ -7,6 +7,7 @@ import { branch } from "../lib/branch.js";
 import { html } from "../lib/html.js";
 import { store, stored } from "../lib/kept.js";
 import { CallCard } from "./card.js";
+import { isComposing } from "./composer.js";
 import { Question } from "./form.js";
 import { Icon } from "./icon.js";
 import { Blocks } from "./result.js";
@@ -151,7 +152,7 @@ function Asked({ turn, conversation }) {
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape") write(null);
-    else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) void send(event);
+    else if (event.key === "Enter" && !event.shiftKey && !isComposing(event)) void send(event);
   };
   if (text !== null) {
     return html`<form class="said editing" onSubmit=${send}>

@@ -6,71 +6,100 @@ import { html } from "../lib/html.js";
 import { Diff } from "./diff.js";
 import { Code } from "./text.js";
 
-/** @param {{name: string, server: string, input: any}} props */
+/**
+ * All of it is shown: where arguments have a form of their own here, what that does not show stands below it; where there is more than one
+ * way to read them, they stand as they are.
+ * @param {{name: string, server: string, input: any}} props
+ */
 export function WhatWillHappen({ name, server, input }) {
-  const { command, args, path, content, cwd } = input ?? {};
+  const { command, args, cwd, stdin, ...rest } = input ?? {};
+  const others = Object.keys(input ?? {}).filter((key) => key !== "path").sort().join();
   if (name === "command__run" && typeof command === "string") {
     const line = Array.isArray(args) ? [command, ...args].map(quoted).join(" ") : command;
-    return html`<${Code} code=${line} language="bash" label=${`Command${cwd ? ` in ${cwd}` : ""}`} isDone=${true} />`;
+    return html`<${Code} code=${line} language="bash" label=${`Command${cwd ? ` in ${cwd}` : ""}`} isDone=${true} />
+      ${stdin != null && html`<${Code} code=${String(stdin)} language="" label="Its input" isDone=${true} />`}
+      ${Object.keys(rest).length > 0 && html`<${Code} code=${JSON.stringify(rest, null, 2)} language="json" label="Besides" isDone=${true} />`}`;
   }
-  if (typeof path === "string" && typeof content === "string" && /write/.test(name)) {
-    return html`<${Changed} name=${name} path=${path} change=${() => content} verb="Writes" />`;
-  }
-  const edits = editsOf(input);
-  if (typeof path === "string" && edits) {
-    const change = (/** @type {string | null} */ before) => edits.reduce((text, edit) => replaced(text, edit, input.all === true), before ?? "");
-    const alone = { before: edits.map(({ before }) => before).join("\n…\n"), after: edits.map(({ after }) => after).join("\n…\n") };
-    return html`<${Changed} name=${name} path=${path} change=${change} verb="Changes" alone=${alone} />`;
+  if (typeof input?.path === "string") {
+    if (others === "content" && typeof input.content === "string" && /write/.test(name)) {
+      return html`<${Changed} name=${name} path=${input.path} text=${input.content} edits=${null} />`;
+    }
+    const edits = editsOf(input);
+    if (edits) return html`<${Changed} name=${name} path=${input.path} text=${null} edits=${edits} />`;
   }
   const text = JSON.stringify(input, null, 2);
   if (text === "{}") return html`<p>Calls <code>${name}</code>${server ? html` of <bdi>${server}</bdi>` : ""} without arguments.</p>`;
   return html`<${Code} code=${text} language="json" label="Arguments" isDone=${true} />`;
 }
 
+/** @typedef {{before: string, after: string, isAll: boolean}} Edit */
+
 /**
  * The file as it is beside the file as it will be. What it holds is known of our own tool alone; of others it shows what it was told.
- * @param {{name: string, path: string, change: (before: string | null) => string, verb: string, alone?: {before: string, after: string}}} props
+ * @param {{name: string, path: string, text: string | null, edits: Edit[] | null}} props
  */
-function Changed({ name, path, change, verb, alone }) {
+function Changed({ name, path, text, edits }) {
   const isOurs = name.startsWith("filesystem__");
-  const [found, find] = useState(/** @type {{state: "looking" | "there" | "none" | "unknown", text: string}} */ ({ state: isOurs ? "looking" : "unknown", text: "" }));
+  const [found, find] = useState(/** @type {{state: "looking" | "there" | "none" | "unknown", text: string, isPart: boolean}} */ ({ state: isOurs ? "looking" : "unknown", text: "", isPart: false }));
   useEffect(() => {
     if (!isOurs) return;
+    const nothing = { text: "", isPart: false };
     call("/tools/call", { body: { name: "filesystem__read", arguments: { path } } }).then((read) => {
-      const text = read.content?.[0]?.text;
-      if (!read.is_error && typeof text === "string") find({ state: "there", text });
-      else find({ state: read.outcome === "not_found" ? "none" : "unknown", text: "" });
-    }, () => find({ state: "unknown", text: "" }));
+      const held = read.content?.[0]?.text;
+      // Where it is long a note says what comes behind the part that was read.
+      if (!read.is_error && typeof held === "string") find({ state: "there", text: held, isPart: read.content.length > 1 });
+      else find({ state: read.outcome === "not_found" ? "none" : "unknown", ...nothing });
+    }, () => find({ state: "unknown", ...nothing }));
   }, [path]);
-  const label = `${verb} ${path}`;
-  if (found.state === "there") return html`<${Diff} label=${label} before=${found.text} after=${change(found.text)} />`;
-  if (alone) return html`<${Diff} label=${label} before=${alone.before} after=${alone.after} />`;
-  return html`<${Diff} label=${found.state === "none" ? `${label}, a new file` : label} before=${null} after=${change(null)} />`;
+  if (edits === null) {
+    const label = `Writes ${path}${found.state === "none" ? ", a new file" : ""}`;
+    return html`<${Diff} label=${label} before=${found.state === "there" ? found.text : null} after=${text ?? ""} />
+      ${found.isPart && html`<p>The file goes on behind what is shown of it: all of it is replaced.</p>`}`;
+  }
+  const label = `Changes ${path}`;
+  const after = found.state === "there" && !found.isPart ? edited(found.text, edits) : null;
+  if (after !== null) return html`<${Diff} label=${label} before=${found.text} after=${after} />`;
+  const side = (/** @type {"before" | "after"} */ which) => edits.map((edit) => edit[which]).join("\n…\n");
+  return html`<${Diff} label=${label} before=${side("before")} after=${side("after")} />
+    ${edits.some((edit) => edit.isAll) && html`<p>Wherever that stands in the file.</p>`}
+    ${found.state === "there" && html`<p>The file does not hold that to the letter${found.isPart ? " in the part that was read" : ""}: it is looked for with other spaces and line ends too.</p>`}`;
 }
 
 /**
  * @param {string} text
- * @param {{before: string, after: string}} edit
- * @param {boolean} isAll
+ * @param {Edit[]} edits
+ * @returns {string | null} nothing where one of them is not there to the letter
  */
-const replaced = (text, { before, after }, isAll) => (isAll ? text.replaceAll(before, () => after) : text.replace(before, () => after));
+function edited(text, edits) {
+  let now = text;
+  for (const { before, after, isAll } of edits) {
+    if (before === "" || before === after || !now.includes(before)) return null;
+    now = isAll ? now.replaceAll(before, () => after) : now.replace(before, () => after);
+  }
+  return now === text ? null : now;
+}
+
+/** How tools call the text that goes and the one that comes. */
+const SPELLINGS = [["old", "new"], ["oldText", "newText"], ["old_text", "new_text"], ["old_string", "new_string"]];
 
 /**
  * @param {any} input
- * @returns {{before: string, after: string}[] | null}
+ * @returns {Edit[] | null} nothing where there is anything else in it
  */
-function editsOf(input) {
-  const list = Array.isArray(input?.edits) ? input.edits : [input];
-  const edits = list.map((/** @type {any} */ edit) => ({
-    before: edit?.old ?? edit?.oldText ?? edit?.old_text ?? edit?.old_string,
-    after: edit?.new ?? edit?.newText ?? edit?.new_text ?? edit?.new_string,
-  }));
-  const isWhole = edits.every((/** @type {any} */ { before, after }) => typeof before === "string" && typeof after === "string");
-  return isWhole ? edits : null;
+function editsOf({ path: _, ...input }) {
+  const list = Array.isArray(input.edits) && Object.keys(input).length === 1 ? input.edits : [input];
+  const edits = list.flatMap((/** @type {any} */ edit) => {
+    const { all, ...texts } = edit ?? {};
+    const names = SPELLINGS.find(([old, now]) => Object.keys(texts).sort().join() === [now, old].sort().join());
+    const [before, after] = (names ?? []).map((name) => texts[name]);
+    const isEdit = typeof before === "string" && typeof after === "string" && [undefined, null, true, false].includes(all);
+    return isEdit ? [{ before, after, isAll: all === true }] : [];
+  });
+  return edits.length > 0 && edits.length === list.length ? edits : null;
 }
 
-/** @param {any} word */
-const quoted = (word) => (/^[\w./:=@%+-]+$/.test(word) ? word : `'${String(word).replaceAll("'", "'\\''")}'`);
+/** A word as a shell reads it as one. @param {any} word */
+export const quoted = (word) => (/^[\w./:=@%+-]+$/.test(word) ? word : `'${String(word).replaceAll("'", "'\\''")}'`);
 
 /** How a tool is another one than it was when it was last agreed to. @param {{name: string}} props */
 export function ChangedDefinition({ name }) {

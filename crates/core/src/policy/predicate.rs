@@ -176,8 +176,9 @@ impl Predicate {
     /// Whether the argument `key` is as the predicate says.
     pub(super) fn matches(&self, key: &str, around: Around<'_>) -> Match {
         let value = if key.starts_with('/') { around.arguments.pointer(key) } else { around.arguments.get(key) };
-        // A rule speaks of calls that have the argument.
-        let Some(value) = value else { return Match::No };
+        // A rule speaks of calls that have the argument, or of those that have none where it names `null`: that is the same to a tool.
+        let says_none = self.one_of.as_ref().is_some_and(|values| values.contains(&Value::Null));
+        let Some(value) = value.or(says_none.then_some(&Value::Null)) else { return Match::No };
         let mut all = Match::Yes;
         if let Some(glob) = &self.glob {
             all = all.and(each(value, &|value| globbed(glob, value, around.start)));

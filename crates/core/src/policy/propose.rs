@@ -13,6 +13,11 @@ const COMMANDS: &[&str] = &["command", "cmd", "commands", "script"];
 /// Names of arguments that hold a path.
 const PATHS: &[&str] = &["path", "file_path", "filepath", "file", "directory", "source", "destination", "paths"];
 
+/// Names of arguments that hold what a command reads.
+const INPUTS: &[&str] = &["stdin", "input"];
+/// Our own tool that runs commands, which has the first of these.
+const RUN: &str = "command__run";
+
 /// The rule that covers this call of `tool`: its exact name; of a command, the programs that it starts; of a path, that path
 /// and what lies below it. What cannot be said in that way is named value by value.
 pub fn proposed(tool: &str, arguments: &Value, action: Action) -> RuleText {
@@ -27,6 +32,12 @@ pub fn proposed(tool: &str, arguments: &Value, action: Action) -> RuleText {
     let is_exact = when.iter().any(|(key, test)| COMMANDS.contains(&key.as_str()) && is_one_of(test));
     if is_exact && let Some(args) = arguments.get("args") {
         when.insert("args".to_owned(), exactly(args));
+    }
+    // What a command does that cannot be read may stand in its input: `sh` alone runs it.
+    if is_exact && action == Action::Allow {
+        let given = INPUTS.iter().filter_map(|key| Some((*key, arguments.get(*key)?)));
+        let none = (tool == RUN && arguments.get("stdin").is_none()).then_some(("stdin", &Value::Null));
+        when.extend(given.chain(none).map(|(key, value)| (key.to_owned(), exactly(value))));
     }
     RuleText { tool: escaped(tool), when, action }
 }

@@ -284,22 +284,44 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
         ("command__run", json!({"command": "sudo /usr/bin/git x"}), "allow command__run when command program git, sudo"),
         ("command__run", json!({"command": "/opt/a/b x"}), "allow command__run when command program /opt/a/b"),
         ("command__run", json!({"command": "[ -d x ] && ls"}), "allow command__run when command program [, ls"),
-        ("command__run", json!({"command": "ls > x"}), "allow command__run when command one of \"ls > x\""),
-        ("command__run", json!({"command": "eval $x"}), "allow command__run when command one of \"eval $x\""),
-        ("command__run", json!({"command": "./x"}), "allow command__run when command one of \"./x\""),
+        (
+            "command__run",
+            json!({"command": "ls > x"}),
+            "allow command__run when command one of \"ls > x\" and stdin one of null",
+        ),
+        (
+            "command__run",
+            json!({"command": "eval $x"}),
+            "allow command__run when command one of \"eval $x\" and stdin one of null",
+        ),
+        ("command__run", json!({"command": "./x"}), "allow command__run when command one of \"./x\" and stdin one of null"),
+        (
+            "command__run",
+            json!({"command": "sh", "stdin": "date"}),
+            "allow command__run when command one of \"sh\" and stdin one of \"date\"",
+        ),
+        ("x__sh", json!({"cmd": "sh", "input": "date"}), "allow x__sh when cmd one of \"sh\" and input one of \"date\""),
         (
             "command__run",
             json!({"command": "./x", "args": []}),
-            "allow command__run when args one of [] and command one of \"./x\"",
+            "allow command__run when args one of [] and command one of \"./x\" and stdin one of null",
         ),
         (
             "command__run",
             json!({"command": "a\u{3}", "args": ["b"]}),
-            "allow command__run when args one of \"b\" and command one of \"a\\u0003\"",
+            "allow command__run when args one of \"b\" and command one of \"a\\u0003\" and stdin one of null",
         ),
-        ("command__run", json!({"command": "'a b' | git"}), "allow command__run when command one of \"'a b' | git\""),
+        (
+            "command__run",
+            json!({"command": "'a b' | git"}),
+            "allow command__run when command one of \"'a b' | git\" and stdin one of null",
+        ),
         ("command__run", json!({"command": "/opt/a/'b*' x"}), "allow command__run when command program /opt/a/b*"),
-        ("command__run", json!({"command": "'g[a\\m'"}), "allow command__run when command one of \"'g[a\\\\m'\""),
+        (
+            "command__run",
+            json!({"command": "'g[a\\m'"}),
+            "allow command__run when command one of \"'g[a\\\\m'\" and stdin one of null",
+        ),
         ("x__t*", json!({}), "allow x__t[*]"),
         ("x__a\\b", json!({}), "allow x__a\\\\b"),
     ] {
@@ -310,4 +332,17 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
         // A path that climbs, or begins nobody knows where, is one that no rule allows.
         assert_eq!(verdict.action, Action::Allow, "{tool} {arguments}");
     }
+}
+
+#[test]
+fn a_rule_for_a_shell_that_was_given_no_input_or_this_one_is_for_no_other() {
+    let decide = |remembered: &Value, asked: &Value| {
+        let policy = Policy::new([proposed("command__run", remembered, Action::Allow)]).unwrap();
+        let declared = turnwright_core::Declared::default();
+        policy.decide(turnwright_core::ApproveMode::Ask, "command__run", declared, asked).action
+    };
+    let (alone, null) = (json!({"command": "sh"}), json!({"command": "sh", "stdin": null}));
+    let (date, other) = (json!({"command": "sh", "stdin": "date"}), json!({"command": "sh", "stdin": "rm -r x"}));
+    assert_eq!([&alone, &null, &date].map(|asked| decide(&alone, asked)), [Action::Allow, Action::Allow, Action::Ask]);
+    assert_eq!([&alone, &date, &other].map(|asked| decide(&date, asked)), [Action::Ask, Action::Allow, Action::Ask]);
 }

@@ -93,9 +93,10 @@ impl Engine {
                 is_next
             };
             inner.registry.weigh(&live);
-            // Another change is on its way here, from before this one or after it: what is stored is the newest.
-            if !is_next {
-                Box::pin(inner.catch_up(&live)).await?;
+            // Another change is on its way here, from before this one or after it: what is stored is the newest. This one is stored,
+            // whatever comes of looking.
+            if !is_next && let Err(error) = Box::pin(inner.catch_up(&live)).await {
+                tracing::warn!(conversation = %id, %error, "what was chosen at the same time cannot be read");
             }
             Ok(())
         };

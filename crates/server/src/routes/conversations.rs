@@ -252,7 +252,7 @@ pub(super) async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     let is_purged = query.is_asked_for()?;
-    let _changing = state.changing_settings().lock().await;
+    let changing = state.changing_settings().lock().await;
     loop {
         let before = state.engine().conversation(&id).await?;
         tag(&settings::conversation(before.clone())).must_match(&headers)?;
@@ -267,6 +267,8 @@ pub(super) async fn delete(
             deleted => break deleted?,
         }
     }
+    // To overwrite it takes as long as the database is large, and others have settings to change.
+    drop(changing);
     if let Some(upkeep) = state.upkeep().filter(|_| is_purged).cloned() {
         let engine = state.engine().clone();
         state.engine().carry_through(async move { engine.erase(&*upkeep).await }).await??;

@@ -1,9 +1,6 @@
 //! Removing for good.
 
-use std::sync::{Mutex, PoisonError};
-
 use async_trait::async_trait;
-use tokio::time::Instant;
 use turnwright_core::ConversationId;
 use turnwright_engine::upkeep::{RESENT, TIME_AT, Upkeep, written_time};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, StoreError};
@@ -51,28 +48,8 @@ const VACUUM: [&str; 8] = [
 
 /// It takes as long as the tables are large.
 const WITHOUT_LIMIT: &str = "SET statement_timeout = 0";
-/// For how many times as long as a failed attempt took there is no other.
-const RESTS_FACTOR: u32 = 20;
-
-/// What came of the last attempt to take room back, where it failed.
-#[derive(Debug, Default)]
-pub(super) struct Room {
-    failed: Mutex<Option<(StoreError, Instant)>>,
-}
-
-impl Room {
-    /// Why there is no other attempt at this moment.
-    fn rests_because(&self) -> Option<StoreError> {
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(error, _)| error.clone())
-    }
-
-    fn after(&self, taken: &Result<(), StoreError>, begun: Instant) {
-        let rests = begun.elapsed().saturating_mul(RESTS_FACTOR);
-        let failed = taken.as_ref().err().map(|error| (error.clone(), Instant::now() + rests));
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
-    }
-}
+/// Held while room is taken back: a second attempt would only wait for the first, with a connection of its own.
+pub(super) type Room = tokio::sync::Mutex<()>;
 
 /// Takes back what it can of each table; the first failure, where there was one.
 async fn take_room_back(pool: &Pool) -> Result<(), StoreError> {
@@ -116,12 +93,7 @@ impl Upkeep for PostgresStore {
     }
 
     async fn erase(&self) -> Result<(), StoreError> {
-        if let Some(error) = self.room.rests_because() {
-            return Err(error);
-        }
-        let begun = Instant::now();
-        let taken = take_room_back(&self.pool).await;
-        self.room.after(&taken, begun);
-        taken
+        let _alone = self.room.lock().await;
+        take_room_back(&self.pool).await
     }
 }
