@@ -23,6 +23,11 @@ impl Dialect {
     }
 }
 
+/// Whether a variable of `zsh` is another form of one by which programs are found.
+pub(super) fn is_tied(variable: &str) -> bool {
+    matches!(variable, "path" | "fpath" | "cdpath" | "module_path")
+}
+
 /// Whether a builtin sets the variables that its words name.
 pub(super) fn sets_variables(name: &str) -> bool {
     matches!(name, "export" | "declare" | "typeset" | "readonly" | "local" | "unset")

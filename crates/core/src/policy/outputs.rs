@@ -59,7 +59,8 @@ static PROGRAMS: &[Options] = &[
     },
     Options { names: &["shuf", "gshuf"], writes: ("o", &["output"]), values: "ein", ..NONE },
     Options { names: &["iconv"], writes: ("o", &["output"]), values: "ft", ..NONE },
-    Options { names: &["tree"], writes: ("oR", &[]), values: "LPIHT", ..NONE },
+    // It reads on behind letters with a value.
+    Options { names: &["tree"], writes: ("oR", &[]), ..NONE },
     Options { names: &["uniq", "guniq"], writes_second: true, values: "fsw", ..NONE },
     Options { names: &["xxd"], writes_second: true, values: "cglos", ..NONE },
     Options { names: &["sed", "gsed"], writes: ("iI", &["in-place"]), values: "efl", ..NONE },
@@ -203,7 +204,9 @@ impl Options {
                 }
             })
         };
-        let operands = words.iter().filter(|word| word.text == "-" || !word.text.starts_with('-')).count();
+        let end = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
+        let is_operand = |(at, word): &(usize, &Word)| *at > end || word.text == "-" || !word.text.starts_with('-');
+        let operands = words.iter().enumerate().filter(is_operand).count();
         let writes_second = self.writes_second && (operands > 1 || follow);
         // What is put into an option, or its value, may complete such a piece.
         let is_of_option = |at: usize| {
@@ -242,7 +245,10 @@ fn git_writes(words: &[Word], follow: bool) -> bool {
     let mut command = None;
     while let Some(word) = rest.next() {
         match word.text.as_str() {
-            "-c" | "-C" | "--git-dir" | "--work-tree" | "--namespace" => drop(rest.next()),
+            "-c" | "-C" | "--git-dir" | "--work-tree" | "--namespace" | "--attr-source" | "--shallow-file"
+            | "--super-prefix" => {
+                rest.next();
+            }
             option if option.starts_with('-') => {}
             name => {
                 command = Some(name);

@@ -104,7 +104,9 @@ impl Programs {
         };
         self.writes |= read.writes;
         for Command { sets, words } in &read.commands {
-            self.has_unknown |= sets.iter().any(|set| is_treacherous(&set.name, set.is_number));
+            let is_tied = |name: &str| self.dialect == Dialect::Expressions && builtins::is_tied(name);
+            let may_start_others = sets.iter().any(|set| is_treacherous(&set.name, set.is_number) || is_tied(&set.name));
+            self.has_unknown |= may_start_others;
             self.command(words, Tail::Whole, depth);
         }
     }
@@ -211,7 +213,10 @@ impl Programs {
                 }
             };
             if name == "xargs" {
-                replaced = replaced.or_else(|| replaced_by(&word.text, value));
+                let mark = replaced_by(&word.text, value);
+                // Of several the last counts, or another.
+                self.has_unknown |= mark.is_some() && replaced.as_ref().is_some_and(|before| mark.as_ref() != Some(before));
+                replaced = mark.or(replaced);
             }
         }
         if wrapper.takes_variables {
@@ -363,13 +368,25 @@ enum Tail {
     Follows,
 }
 
-/// What `xargs` replaces in its command, where this option says so.
+/// What `xargs` replaces in its command, where this option says so, also behind letters without a value.
 fn replaced_by(option: &str, value: Option<&str>) -> Option<String> {
-    let attached = ["-I", "-J", "-R", "-i", "--replace="].iter().find_map(|start| option.strip_prefix(start));
-    match (attached, option) {
-        (Some(""), _) | (None, "--replace") => Some(value.unwrap_or("{}").to_owned()),
-        (Some(mark), _) => Some(mark.to_owned()),
-        (None, _) => None,
+    const DEFAULT: &str = "{}";
+    if let Some(long) = option.strip_prefix("--") {
+        let (name, mark) = long.split_once('=').unwrap_or((long, ""));
+        return (name == "replace").then(|| if mark.is_empty() { DEFAULT } else { mark }.to_owned());
+    }
+    let mut letters = option.strip_prefix('-')?.chars();
+    loop {
+        match letters.next()? {
+            '0' | 'r' | 't' | 'p' | 'x' | 'o' => {}
+            'I' | 'J' | 'R' => {
+                let attached = letters.as_str();
+                return if attached.is_empty() { value.map(str::to_owned) } else { Some(attached.to_owned()) };
+            }
+            'i' if letters.as_str().is_empty() => return Some(DEFAULT.to_owned()),
+            'i' => return Some(letters.as_str().to_owned()),
+            _ => return None,
+        }
     }
 }
 
@@ -403,6 +420,35 @@ fn git_reads_more_than_names(words: &[Word]) -> bool {
         && words.next().is_none_or(|command| !command.is_literal || !GIT_WITH_NAMES.contains(&command.text.as_str()))
 }
 
+/// Options before its command that have a value, without their first dash.
+const GLOBAL_VALUES: &[&str] =
+    &["c", "C", "-git-dir", "-work-tree", "-namespace", "-attr-source", "-shallow-file", "-super-prefix"];
+
+/// Those that have none, but for what says where programs are.
+const GLOBAL_FLAGS: &[&str] = &[
+    "p",
+    "P",
+    "v",
+    "h",
+    "-paginate",
+    "-no-pager",
+    "-bare",
+    "-no-replace-objects",
+    "-no-lazy-fetch",
+    "-no-optional-locks",
+    "-no-advice",
+    "-literal-pathspecs",
+    "-glob-pathspecs",
+    "-noglob-pathspecs",
+    "-icase-pathspecs",
+    "-version",
+    "-help",
+    "-exec-path",
+    "-html-path",
+    "-man-path",
+    "-info-path",
+];
+
 /// Whether an invocation of `git` runs what its configuration or its arguments say.
 fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
     const HARMLESS: &[&str] =
@@ -414,7 +460,7 @@ fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
                 || GIT_WITH_STARTING_OPTIONS.contains(&word.text.as_str()) && may_have_more_options(words.as_slice(), false);
             return !word.is_literal || is_open || git_command_starts_others(&word.text, words.as_slice());
         };
-        let takes_value = matches!(option, "c" | "C" | "-git-dir" | "-work-tree" | "-namespace");
+        let takes_value = GLOBAL_VALUES.contains(&option);
         let value = if takes_value { words.next() } else { None };
         if value.is_some_and(|value| value.splits) {
             return true;
@@ -422,8 +468,12 @@ fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
         let setting = match option {
             "c" => value.map_or("", |word| word.text.as_str()),
             _ if takes_value => continue,
-            _ if option.starts_with("-config-env") || option.starts_with("-exec-path=") => return true,
-            _ => continue,
+            _ if GLOBAL_FLAGS.contains(&option) => continue,
+            _ if GLOBAL_VALUES.iter().any(|name| option.strip_prefix(name).is_some_and(|value| value.starts_with('='))) => {
+                continue;
+            }
+            // Nobody can tell whether the next word is its value, or the command.
+            _ => return true,
         };
         let setting = setting.to_ascii_lowercase();
         if !HARMLESS.iter().any(|start| setting.starts_with(start)) {

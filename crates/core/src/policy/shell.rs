@@ -205,7 +205,9 @@ impl Reader {
         }
         let mut command = Command::default();
         let mut place = Place::Command;
+        let mut was_redirected = false;
         loop {
+            let is_redirected = std::mem::take(&mut was_redirected);
             match self.peek() {
                 None if until == Until::End && self.here.is_empty() => break,
                 Some(')') if until == Until::Parenthesis && self.here.is_empty() => {
@@ -248,14 +250,18 @@ impl Reader {
                 Some('(') => {
                     self.chars.next();
                     let is_subshell = place == Place::Command && command == Command::default() && self.peek() != Some('(');
-                    if !is_subshell {
+                    // Behind the target of a redirection it says to some which files are meant.
+                    if !is_subshell || is_redirected {
                         return None;
                     }
                     self.list(Until::Parenthesis)?;
                     place = Place::Closed;
                 }
                 Some('#') => while self.chars.next_if(|c| *c != '\n').is_some() {},
-                Some('<' | '>') => self.redirection(&mut command, place)?,
+                Some('<' | '>') => {
+                    self.redirection(&mut command, place)?;
+                    was_redirected = true;
+                }
                 Some(_) => self.word_of(&mut command, &mut place)?,
             }
         }
@@ -276,11 +282,15 @@ impl Reader {
         if word.text.starts_with('{') && !word.is_literal && matches!(self.peek(), Some('<' | '>')) {
             return None;
         }
-        // A lone continuation of the line.
+        // A lone continuation of the line. Two parentheses that it stands between are arithmetic.
         if word.text.is_empty() && !word.is_quoted && word.is_literal {
-            return Some(());
+            return (self.peek() != Some('(')).then_some(());
         }
         let bare = if word.is_quoted || !word.is_literal { "" } else { word.text.as_str() };
+        // To some shells a glob: all files but these.
+        if bare == "!" && self.peek() == Some('(') {
+            return None;
+        }
         match *place {
             Place::Closed => match bare {
                 "}" | "fi" | "done" | "then" | "do" => {}
@@ -296,6 +306,8 @@ impl Reader {
                     None => command.words.push(word),
                 },
             },
+            // Some end a command with it wherever it stands.
+            Place::Command if bare == "}" => return None,
             Place::Values | Place::Command => command.words.push(word),
         }
         Some(())
@@ -352,10 +364,18 @@ impl Reader {
         if self.eat('<') {
             return self.target(Direction::In);
         }
-        let drops_tabs = self.eat('-');
-        self.blanks();
-        let end = self.word()?;
-        if !end.is_literal || end.text.contains('\n') {
+        // What goes on in the next line may be a dash, or a third sign.
+        let escaped = if self.eat('\\') { Some(self.chars.next().filter(|escaped| *escaped != '\n')?) } else { None };
+        let drops_tabs = escaped.is_none() && self.eat('-');
+        if escaped.is_none() {
+            self.blanks();
+        }
+        let mut end = self.word()?;
+        if let Some(escaped) = escaped {
+            end.text.insert(0, escaped);
+            end.is_quoted = true;
+        }
+        if !end.is_literal || end.text.contains('\n') || end.text.is_empty() && !end.is_quoted {
             return None;
         }
         self.here.push(Here { end: end.text, drops_tabs, is_quoted: end.is_quoted });
@@ -373,7 +393,11 @@ impl Reader {
             return None;
         }
         let text = word.text.as_str();
-        let is_socket = text.starts_with("/dev/tcp") || text.starts_with("/dev/udp");
+        // What is put in may make it one.
+        let known = word.varies_at.and_then(|at| text.get(..at));
+        let is_socket = ["/dev/tcp", "/dev/udp"]
+            .iter()
+            .any(|socket| text.starts_with(socket) || known.is_some_and(|known| socket.starts_with(known)));
         let is_harmless = word.is_literal
             && match direction {
                 Direction::In => !is_socket,
@@ -414,6 +438,7 @@ impl Reader {
 
     fn word(&mut self) -> Option<Word> {
         let mut word = Word::empty();
+        let mut has_braces = false;
         while !self.is_at_end()
             && let Some(c) = self.chars.next()
         {
@@ -449,8 +474,11 @@ impl Reader {
                 }
                 '{' if self.peek() == Some('}') => {
                     self.chars.next();
+                    has_braces |= !word.text.is_empty() || word.is_quoted || !word.is_literal;
                     word.text.push_str("{}");
                 }
+                // Some take the first of these for the beginning of a list, but where a word begins with it.
+                '}' if has_braces => return None,
                 '{' if word.text.is_empty() && matches!(self.peek(), Some(' ' | '\t' | '\n')) => word.text.push(c),
                 // The program of that name, or a part of a name: in a glob more would come.
                 '[' if word.is_literal && self.is_at_end() => word.text.push(c),
@@ -522,8 +550,8 @@ impl Reader {
                 }
                 if is_name(&name) { Some(PutIn::Text) } else { special(&name) }
             }
-            // What is continued on the next line is its name, or a parenthesis.
-            Some('[' | '\\') => None,
+            // What is continued on the next line is its name, or a parenthesis; some say by the others how a variable is put in.
+            Some('[' | '\\' | '=' | '~' | '^' | '+') => None,
             Some(c) if c.is_ascii_alphanumeric() || c == '_' => {
                 while self.chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_').is_some() {}
                 // To some shells an index, which is an expression.

@@ -111,6 +111,7 @@ pub(super) fn wrapper(name: &str) -> Option<&'static Wrapper> {
 /// Programs that run others in ways that are not followed here.
 const OPAQUE: &[&str] = &[
     ".",
+    "-",
     "alias",
     "at",
     "batch",
@@ -365,6 +366,16 @@ pub(super) fn is_treacherous(variable: &str, is_number: bool) -> bool {
         "FPATH",
         "EXECIGNORE",
         "GLOBIGNORE",
+        "ACKRC",
+        "BAT_CONFIG_DIR",
+        "BAT_CONFIG_PATH",
+        "CURL_HOME",
+        "GNUMAKEFLAGS",
+        "NULLCMD",
+        "OPENSSL_CONF",
+        "READNULLCMD",
+        "RIPGREP_CONFIG_PATH",
+        "RSYNC_CONNECT_PROG",
     ];
     const STARTS: &[&str] = &[
         "LD_",
