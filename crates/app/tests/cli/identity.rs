@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -99,8 +100,9 @@ impl Browser {
         );
         let mut stream = TcpStream::connect(host).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        stream.read_to_string(&mut answer).unwrap_or_else(|error| panic!("{method} {url}: {error} after {answer:?}"));
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let headers = || head.lines().skip(1).filter_map(|line| line.split_once(": "));
