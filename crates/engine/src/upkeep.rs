@@ -20,6 +20,9 @@ const REMOVED_AT_ONCE: usize = 20;
 /// whoever writes waits.
 const RESTS_TIMES: u32 = 20;
 
+/// Only after a failure that took so long they leave it alone too: one that comes at once costs nothing.
+const LONG_FAILURE: Duration = Duration::from_secs(1);
+
 /// Whether something was deleted that is not overwritten yet, and until when rounds leave that.
 #[derive(Debug, Default)]
 pub(crate) struct Erasing {
@@ -120,7 +123,10 @@ impl Engine {
         }
         let begun = Instant::now();
         let erased = upkeep.erase().await;
-        erasing.rest_after(begun.elapsed());
+        let took = begun.elapsed();
+        if erased.is_ok() || took >= LONG_FAILURE {
+            erasing.rest_after(took);
+        }
         if erased.is_err() {
             erasing.owe();
         }
