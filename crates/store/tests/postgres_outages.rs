@@ -156,10 +156,12 @@ async fn room_is_taken_back_for_longer_than_statements_may_take_and_from_the_tab
     let (client, name, limit) = (schema.client().await, &schema.name, Duration::from_millis(100));
     let store = PostgresStore::open(&schema.options().statement_limit(limit)).await.unwrap();
     client.batch_execute(&format!("BEGIN; LOCK TABLE {name}.said IN ACCESS EXCLUSIVE MODE")).await.unwrap();
+    // Within one transaction what others do is seen as it was at the first look.
+    let looks = schema.client().await;
     let holds = async {
         let waits = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE query = 'VACUUM said' AND wait_event_type = 'Lock')";
         let waiting = async {
-            while !client.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
+            while !looks.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
