@@ -100,7 +100,7 @@ impl Browser {
         );
         let mut stream = TcpStream::connect(host).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap_or_else(|error| panic!("{method} {url}: {error} after {answer:?}"));
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
