@@ -15,6 +15,7 @@ mod propose;
 mod rule;
 mod scope;
 mod shell;
+mod word;
 mod wrappers;
 
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 //! Shells read some arguments as expressions, in which the index of a variable may be a command (`test -v 'a[$(rm x)]'`).
 //! Others change what later words stand for. *Not here:* what starts programs, which is `programs.rs` and `wrappers.rs`.
 
-use super::shell::{Word, is_name};
+use super::shell::is_name;
+use super::word::Word;
 use super::wrappers::is_treacherous;
 
 /// How the shell that runs a line reads what its builtins are given.

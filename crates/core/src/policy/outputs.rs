@@ -4,7 +4,7 @@
 //! put it into a file instead, as by `>`, or to start what its arguments name. *Not here:* programs whose work is writing (`cp`,
 //! `rm`, `tee`), for which their name says it, and what the scripts of `sed`, `awk` and their like do.
 
-use super::shell::Word;
+use super::word::Word;
 
 /// What a program may do besides what its name says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use super::builtins::{self, Dialect};
 use super::outputs::{beside, may_have_more_options};
-use super::shell::{self, Command, Word};
+use super::shell::{self, Command};
+use super::word::Word;
 use super::wrappers::{Meaning, Wrapper, is_opaque, is_runner, is_shell, is_treacherous, may_be_started, wrapper};
 
 /// How deep lines may lie in the arguments of shells.

@@ -1,6 +1,6 @@
 //! Programs that start the program which their arguments name.
 
-use super::shell::Word;
+use super::word::Word;
 
 /// How a wrapper's own arguments are told from the command that it starts.
 #[derive(Debug)]
