@@ -89,13 +89,13 @@ fn a_glob_that_is_none_names_its_rule() {
 
 #[test]
 fn a_rule_to_remember_is_held_against_a_call_as_it_will_be_once_it_is_remembered() {
-    let below = PredicateText::Tests(Box::new(Tests { below: Some(vec!["/root/notes".to_owned()]), ..Tests::default() }));
+    let below = PredicateText::Tests(Box::new(Tests { below: Some(vec!["/srv/notes".to_owned()]), ..Tests::default() }));
     let rule = |tool: &str| {
         let rule = RuleText { tool: tool.to_owned(), when: [("path".to_owned(), below.clone())].into(), action: Action::Allow };
         ReadyRule::new(Remembered { id: "rule_1".to_owned(), reach: Reach::Everyone, rule, at_ms: 0 }).unwrap()
     };
     let arguments = json!({"path": "notes/a"});
-    let (plain, starts) = (policy(), policy().starting_at(Some("/root")));
+    let (plain, starts) = (policy(), policy().starting_at(Some("/srv")));
     assert!(!plain.would_match(&rule("filesystem__*"), "filesystem__write", &arguments));
     assert!(starts.would_match(&rule("filesystem__*"), "filesystem__write", &arguments));
     assert!(!starts.would_match(&rule("other__*"), "other__write", &arguments));
