@@ -143,6 +143,10 @@ static PROGRAMS: &[Options] = &[
     Options { names: &["rsync"], starts: ("e", &["rsh", "rsync-path"]), values: "fTBM", ..NONE },
 ];
 
+/// Options of `git` before its command whose value is the next word, or behind `=`.
+pub(super) const GIT_GLOBAL_VALUES: &[&str] =
+    &["-c", "-C", "--git-dir", "--work-tree", "--namespace", "--attr-source", "--shallow-file", "--super-prefix"];
+
 /// Commands of `git` that take an output file, or whose options start others: there a word that is not known may be one.
 const GIT_WITH_SUCH_OPTIONS: &[&str] = &[
     "annotate",
@@ -245,8 +249,7 @@ fn git_writes(words: &[Word], follow: bool) -> bool {
     let mut command = None;
     while let Some(word) = rest.next() {
         match word.text.as_str() {
-            "-c" | "-C" | "--git-dir" | "--work-tree" | "--namespace" | "--attr-source" | "--shallow-file"
-            | "--super-prefix" => {
+            option if GIT_GLOBAL_VALUES.contains(&option) => {
                 rest.next();
             }
             option if option.starts_with('-') => {}

@@ -1,7 +1,7 @@
 //! The programs that a command line starts, seen through what only starts others.
 
 use super::builtins::{self, Dialect};
-use super::outputs::{beside, may_have_more_options};
+use super::outputs::{GIT_GLOBAL_VALUES, beside, may_have_more_options};
 use super::shell::{self, Command};
 use super::word::Word;
 use super::wrappers::{Meaning, Wrapper, is_opaque, is_runner, is_shell, is_treacherous, may_be_started, wrapper};
@@ -421,12 +421,8 @@ fn git_reads_more_than_names(words: &[Word]) -> bool {
         && words.next().is_none_or(|command| !command.is_literal || !GIT_WITH_NAMES.contains(&command.text.as_str()))
 }
 
-/// Options before its command that have a value, without their first dash.
-const GLOBAL_VALUES: &[&str] =
-    &["c", "C", "-git-dir", "-work-tree", "-namespace", "-attr-source", "-shallow-file", "-super-prefix"];
-
-/// Those that have none, but for what says where programs are.
-const GLOBAL_FLAGS: &[&str] = &[
+/// Options of `git` before its command without a value, by their texts behind the first dash.
+const GIT_GLOBAL_FLAGS: &[&str] = &[
     "p",
     "P",
     "v",
@@ -461,7 +457,7 @@ fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
                 || GIT_WITH_STARTING_OPTIONS.contains(&word.text.as_str()) && may_have_more_options(words.as_slice(), false);
             return !word.is_literal || is_open || git_command_starts_others(&word.text, words.as_slice());
         };
-        let takes_value = GLOBAL_VALUES.contains(&option);
+        let takes_value = GIT_GLOBAL_VALUES.contains(&word.text.as_str());
         let value = if takes_value { words.next() } else { None };
         if value.is_some_and(|value| value.splits) {
             return true;
@@ -469,10 +465,8 @@ fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
         let setting = match option {
             "c" => value.map_or("", |word| word.text.as_str()),
             _ if takes_value => continue,
-            _ if GLOBAL_FLAGS.contains(&option) => continue,
-            _ if GLOBAL_VALUES.iter().any(|name| option.strip_prefix(name).is_some_and(|value| value.starts_with('='))) => {
-                continue;
-            }
+            _ if GIT_GLOBAL_FLAGS.contains(&option) => continue,
+            _ if word.text.split_once('=').is_some_and(|(name, _)| GIT_GLOBAL_VALUES.contains(&name)) => continue,
             // Nobody can tell whether the next word is its value, or the command.
             _ => return true,
         };
