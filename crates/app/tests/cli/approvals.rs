@@ -19,7 +19,7 @@ fn a_turn_that_parks_says_how_to_decide_and_a_later_process_ends_it() {
                           "arguments": "{\"path\":\"b.txt\",\"content\":\"hi\"}", "reason": "approval",
                           "rule": "approve mode ask",
                           "always": {"tool": "filesystem__write", "when": {"path": {"one_of": ["b.txt"]}}, "action": "allow",
-                                     "text": "allow filesystem__write when path one of \"b.txt\""}}]);
+                                     "text": "allow filesystem__write when path is \"b.txt\""}}]);
     assert_eq!(place.json(&["approvals", "list", "--json"]), waiting);
 
     let ran = place.run(&["approvals", "decide", "call_4_0", "allow", "--conversation", "c"]);
@@ -143,7 +143,7 @@ fn a_decision_that_is_remembered_is_asked_for_once_and_can_be_forgotten() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let rules = place.json(&["approvals", "rules", "list", "--json"]);
     let id = rules[0]["id"].as_str().unwrap().to_owned();
-    let note = format!("note: {id} from now on, for everyone: allow filesystem__write when path one of \"b.txt\"\n");
+    let note = format!("note: {id} from now on, for everyone: allow filesystem__write when path is \"b.txt\"\n");
     assert!(ran.stderr.contains(&note), "{ran:?}");
 
     let explained = |mode: &str| {
@@ -151,8 +151,8 @@ fn a_decision_that_is_remembered_is_asked_for_once_and_can_be_forgotten() {
         place.run(&["approvals", "explain", "filesystem__write", "--arguments", arguments, "--approve", mode]).stdout
     };
     let by_rule = format!(
-        "allow: {id}, remembered for everyone (allow filesystem__write when path one of \"b.txt\")\n\
-         \"always\" would store: allow filesystem__write when path one of \"b.txt\"\n"
+        "allow: {id}, remembered for everyone (allow filesystem__write when path is \"b.txt\")\n\
+         \"always\" would store: allow filesystem__write when path is \"b.txt\"\n"
     );
     assert_eq!(explained("ask"), by_rule);
     assert_eq!(place.run(&["chat", "write \"ho\" to file \"b.txt\"", "--conversation", "d"]).code, Some(0));

@@ -75,7 +75,7 @@ fn a_parked_turn_is_reported_with_what_waits() {
                           "arguments": "{\"path\":\"b.txt\",\"content\":\"hi\"}", "reason": "approval",
                           "rule": "approve mode ask",
                           "always": {"tool": "filesystem__write", "when": {"path": {"one_of": ["b.txt"]}}, "action": "allow",
-                                     "text": "allow filesystem__write when path one of \"b.txt\""}}]);
+                                     "text": "allow filesystem__write when path is \"b.txt\""}}]);
     assert_eq!((ran.code, &report["status"], &report["waiting"]), (Some(3), &json!("suspended"), &waiting));
 }
 

@@ -36,7 +36,7 @@ pub struct Tests {
     /// The greatest number that it may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<Number>,
-    /// The values that it may have.
+    /// The values that it may have: of a list as a whole, or each of its elements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_of: Option<Vec<Value>>,
     /// Programs, by name or absolute path. It is a shell line, or a program with its arguments. A rule that allows matches
@@ -195,8 +195,8 @@ impl Predicate {
         }
         if let Some(values) = &self.one_of {
             let one = |value: &Value| values.iter().map(|other| same(value, other)).fold(Match::No, Match::or);
-            // A whole list is one too, also an empty one.
-            all = all.and(if values.contains(value) { Match::Yes } else { each(value, &one) });
+            let whole = values.iter().map(|other| same_list(value, other)).fold(Match::No, Match::or);
+            all = all.and(whole.or(each(value, &one)));
         }
         if let Some(names) = &self.program {
             all = all.and(
@@ -265,6 +265,17 @@ fn same(value: &Value, other: &Value) -> Match {
         _ if value == other => Match::Yes,
         (Value::Object(_) | Value::Array(_), _) => Match::Unknown,
         _ if loose(value) == loose(other) => Match::Unknown,
+        _ => Match::No,
+    }
+}
+
+/// Whether both are lists of the same values.
+fn same_list(value: &Value, other: &Value) -> Match {
+    match (value, other) {
+        _ if value == other => Match::Yes,
+        (Value::Array(values), Value::Array(others)) if values.len() == others.len() => {
+            values.iter().zip(others).map(|(value, other)| same(value, other)).fold(Match::Yes, Match::and)
+        }
         _ => Match::No,
     }
 }
@@ -396,7 +407,10 @@ impl std::fmt::Display for PredicateText {
             tests.glob.as_ref().map(|glob| format!("= {glob}")),
             tests.below.as_ref().map(|folders| format!("below {}", folders.join(" or "))),
             range,
-            tests.one_of.as_deref().map(|values| format!("one of {}", list(values))),
+            tests.one_of.as_deref().map(|values| match values {
+                [value] => format!("is {value}"),
+                values => format!("one of {}", list(values)),
+            }),
             tests.program.as_ref().map(|names| format!("program {}", names.join(", "))),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(" and "))

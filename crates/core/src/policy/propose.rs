@@ -76,12 +76,9 @@ fn path(value: &Value) -> PredicateText {
     }
 }
 
+/// A list is one value: what its parts do in another order, or alone, nobody was asked.
 fn exactly(value: &Value) -> PredicateText {
-    let values = match value {
-        Value::Array(values) if !values.is_empty() => values.clone(),
-        other => vec![other.clone()],
-    };
-    Tests { one_of: Some(values), ..Tests::default() }.into()
+    Tests { one_of: Some(vec![value.clone()]), ..Tests::default() }.into()
 }
 
 /// A name as a glob that matches it alone.

@@ -142,6 +142,9 @@ fn values_are_compared_as_the_rule_says() {
         ("x__t", mode(), json!({"mode": 2}), Out),
         ("x__t", mode(), json!({"mode": ["a", "B"]}), In),
         ("x__t", mode(), json!({"mode": ["a", "c"]}), Mixed),
+        ("x__t", json!({"mode": {"one_of": [["a", 1], "b"]}}), json!({"mode": ["a", 1.0]}), In),
+        ("x__t", json!({"mode": {"one_of": [["a", 1], "b"]}}), json!({"mode": ["b", "b"]}), In),
+        ("x__t", json!({"mode": {"one_of": [["a", 1], "b"]}}), json!({"mode": ["a"]}), Out),
         ("x__t", mode(), json!({"mode": {"a": 1}}), Mixed),
         // Several at once.
         ("x__t", json!({"path": {"below": "/tmp"}, "mode": {"one_of": ["a"]}}), json!({"path": "/tmp/a", "mode": "a"}), In),
@@ -273,7 +276,7 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
             json!({"path": "/tmp/a.txt", "content": "x"}),
             "allow filesystem__write when path below /tmp/a.txt",
         ),
-        ("filesystem__write", json!({"path": "a.txt", "content": "x"}), "allow filesystem__write when path one of \"a.txt\""),
+        ("filesystem__write", json!({"path": "a.txt", "content": "x"}), "allow filesystem__write when path is \"a.txt\""),
         (
             "x__move",
             json!({"source": "/a", "destination": "/b"}),
@@ -284,44 +287,32 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
         ("command__run", json!({"command": "sudo /usr/bin/git x"}), "allow command__run when command program git, sudo"),
         ("command__run", json!({"command": "/opt/a/b x"}), "allow command__run when command program /opt/a/b"),
         ("command__run", json!({"command": "[ -d x ] && ls"}), "allow command__run when command program [, ls"),
-        (
-            "command__run",
-            json!({"command": "ls > x"}),
-            "allow command__run when command one of \"ls > x\" and stdin one of null",
-        ),
-        (
-            "command__run",
-            json!({"command": "eval $x"}),
-            "allow command__run when command one of \"eval $x\" and stdin one of null",
-        ),
-        ("command__run", json!({"command": "./x"}), "allow command__run when command one of \"./x\" and stdin one of null"),
+        ("command__run", json!({"command": "ls > x"}), "allow command__run when command is \"ls > x\" and stdin is null"),
+        ("command__run", json!({"command": "eval $x"}), "allow command__run when command is \"eval $x\" and stdin is null"),
+        ("command__run", json!({"command": "./x"}), "allow command__run when command is \"./x\" and stdin is null"),
         (
             "command__run",
             json!({"command": "sh", "stdin": "date"}),
-            "allow command__run when command one of \"sh\" and stdin one of \"date\"",
+            "allow command__run when command is \"sh\" and stdin is \"date\"",
         ),
-        ("x__sh", json!({"cmd": "sh", "input": "date"}), "allow x__sh when cmd one of \"sh\" and input one of \"date\""),
+        ("x__sh", json!({"cmd": "sh", "input": "date"}), "allow x__sh when cmd is \"sh\" and input is \"date\""),
         (
             "command__run",
             json!({"command": "./x", "args": []}),
-            "allow command__run when args one of [] and command one of \"./x\" and stdin one of null",
+            "allow command__run when args is [] and command is \"./x\" and stdin is null",
         ),
         (
             "command__run",
             json!({"command": "a\u{3}", "args": ["b"]}),
-            "allow command__run when args one of \"b\" and command one of \"a\\u0003\" and stdin one of null",
+            "allow command__run when args is [\"b\"] and command is \"a\\u0003\" and stdin is null",
         ),
         (
             "command__run",
             json!({"command": "'a b' | git"}),
-            "allow command__run when command one of \"'a b' | git\" and stdin one of null",
+            "allow command__run when command is \"'a b' | git\" and stdin is null",
         ),
         ("command__run", json!({"command": "/opt/a/'b*' x"}), "allow command__run when command program /opt/a/b*"),
-        (
-            "command__run",
-            json!({"command": "'g[a\\m'"}),
-            "allow command__run when command one of \"'g[a\\\\m'\" and stdin one of null",
-        ),
+        ("command__run", json!({"command": "'g[a\\m'"}), "allow command__run when command is \"'g[a\\\\m'\" and stdin is null"),
         ("x__t*", json!({}), "allow x__t[*]"),
         ("x__a\\b", json!({}), "allow x__a\\\\b"),
     ] {
@@ -332,6 +323,30 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
         // A path that climbs, or begins nobody knows where, is one that no rule allows.
         assert_eq!(verdict.action, Action::Allow, "{tool} {arguments}");
     }
+}
+
+#[test]
+fn a_list_that_is_remembered_is_remembered_as_a_whole() {
+    let seen = json!({"command": "find", "args": ["logs", "-name", "*.tmp", "-delete"]});
+    let rule = proposed("command__run", &seen, Action::Allow);
+    let expected =
+        "allow command__run when args is [\"logs\",\"-name\",\"*.tmp\",\"-delete\"] and command is \"find\" and stdin is null";
+    assert_eq!(rule.to_string(), expected);
+    let when = serde_json::to_value(&rule.when).unwrap();
+    for (args, expected) in [
+        (json!(["logs", "-name", "*.tmp", "-delete"]), In),
+        (json!(["logs", "-delete"]), Out),
+        (json!(["logs", "-delete", "-name", "*.tmp"]), Out),
+        (json!(["logs", "-name", "*.tmp", "-delete", "-delete"]), Out),
+        (json!(["logs", "-name", "*.TMP", "-delete"]), Mixed),
+        (json!([["logs", "-name", "*.tmp", "-delete"]]), Mixed),
+        (json!("logs"), Out),
+        (json!([]), Out),
+    ] {
+        assert_eq!(crate::is("command__run", &when, &json!({"command": "find", "args": args})), expected, "{args}");
+    }
+    let paths = proposed("x__delete", &json!({"paths": ["/a", "/b"]}), Action::Allow);
+    assert_eq!(paths.to_string(), "allow x__delete when paths is [\"/a\",\"/b\"]");
 }
 
 #[test]
