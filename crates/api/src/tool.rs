@@ -38,7 +38,8 @@ pub struct Tool {
     pub app: Option<String>,
     /// Whether the operator declared that it changes nothing.
     pub read_only: bool,
-    /// What its server is doing: `starting | ready | failing | stopped`.
+    /// What its server is doing: `starting | ready | failing | needs_sign_in | stopped | disabled`. A call starts one
+    /// that is stopped.
     pub server_state: String,
 }
 

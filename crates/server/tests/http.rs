@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use turnwright_core::policy::Policy;
 use turnwright_core::{Declared, ModelRef, QuestionReason, TurnSettings};
-use turnwright_engine::{Documents, Engine, EngineParts, ToolSource};
+use turnwright_engine::{Documents, Engine, EngineParts, SourceState, ToolSource};
 use turnwright_server::{ServerOptions, ServerState, router};
 use turnwright_testkit::{
     Answer, ManualClock, MemoryDocuments, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call,
@@ -532,6 +532,28 @@ async fn the_first_tool_that_is_named_makes_the_list_of_a_conversation() {
         server.post(path, json!({"server_id": "lab", "tool_name": "no"})).await.problem(),
         (404, "not_found".to_owned())
     );
+}
+
+#[tokio::test]
+async fn a_tool_can_be_chosen_before_its_server_is_started_and_given_up_after_it_is_gone() {
+    let server = server([]);
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    let names = |answer: Answered| -> Vec<String> {
+        answer.json()["data"].as_array().unwrap().iter().map(|tool| tool["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let path = "/api/v1/conversations/c1/tools";
+    for state in [SourceState::Stopped, SourceState::Failing { reason: "it ended".to_owned() }] {
+        server.source.set_state(state);
+        let available = server.get(&format!("{path}/available")).await;
+        assert_eq!(names(available), names(server.get(path).await), "what is offered can be chosen");
+    }
+    let choice = json!({"server_id": "lab", "tool_name": "touch"});
+    server.post(path, choice.clone()).await;
+    server.source.set_tools([ScriptedTool::echo("look")]);
+    let gone = server.send(Method::DELETE, path, &choice, &[]).await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.body);
+    assert_eq!(server.get("/api/v1/conversations/c1").await.json()["tools"], json!([]));
+    assert_eq!(server.send(Method::DELETE, path, &choice, &[]).await.problem(), (404, "not_found".to_owned()));
 }
 
 #[tokio::test]

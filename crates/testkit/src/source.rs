@@ -108,6 +108,7 @@ pub struct ScriptedSource {
     is_foreign: bool,
     keeps_state: bool,
     writes: WritesOf,
+    state: Mutex<SourceState>,
 }
 
 /// What a call writes, by its arguments.
@@ -127,6 +128,7 @@ impl ScriptedSource {
             is_foreign: false,
             keeps_state: false,
             writes: |_| Writes::All,
+            state: Mutex::new(SourceState::Ready),
         };
         source.set_tools(tools);
         source
@@ -181,6 +183,11 @@ impl ScriptedSource {
         *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = (tools, list);
     }
 
+    /// Is in this state from here on; until it is told, it answers.
+    pub fn set_state(&self, state: SourceState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
     /// The calls that reached a tool, in the order in which they did.
     pub fn effects(&self) -> Vec<Effect> {
         self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -199,7 +206,7 @@ impl ToolSource for ScriptedSource {
     }
 
     fn state(&self) -> SourceState {
-        SourceState::Ready
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn tools(&self) -> Arc<[SourceTool]> {

@@ -17,6 +17,19 @@ export function ToolsButton({ conversation, store }) {
     ${isOpen && html`<${Tools} conversation=${conversation} store=${store} close=${() => open(false)} />`}`;
 }
 
+/**
+ * What a choice names of tools that are not there at the moment: it stays chosen.
+ * @param {string[] | null | undefined} names globs @param {any[] | null} tools
+ */
+function namedElsewhere(names, tools) {
+  const ids = (tools ?? []).map(({ id }) => id);
+  const isHere = (/** @type {string} */ name) => {
+    const [start = ""] = name.split(/[*?[{\\]/, 1);
+    return start === name ? ids.includes(name) : ids.some((id) => id.startsWith(start));
+  };
+  return (names ?? []).filter((name) => !isHere(name));
+}
+
 /** @param {{conversation: any, store: (change: any) => Promise<void>, close: () => void}} props */
 function Tools({ conversation, store, close }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
@@ -34,12 +47,12 @@ function Tools({ conversation, store, close }) {
       list(there);
     }, (error) => fail(sentence(error)));
   }, []);
-  const choose = async (/** @type {(tool: any) => boolean} */ isOffered) => {
+  const choose = async (/** @type {(tool: any) => boolean} */ isOffered, /** @type {string[]} */ elsewhere = namedElsewhere(conversation?.tools, tools)) => {
     const chosen = (tools ?? []).map((tool) => ({ ...tool, enabled: isOffered(tool) }));
     list((lists.current[1] = chosen));
     fail("");
     try {
-      await store({ tools: chosen.every(({ enabled }) => enabled) ? null : chosen.filter(({ enabled }) => enabled).map(({ id }) => id) });
+      await store({ tools: chosen.every(({ enabled }) => enabled) ? null : [...chosen.filter(({ enabled }) => enabled).map(({ id }) => id), ...elsewhere] });
       lists.current[0] = chosen;
     } catch (error) {
       fail(sentence(error));
@@ -48,12 +61,14 @@ function Tools({ conversation, store, close }) {
     if (lists.current[1] === chosen) list(lists.current[0] ?? []);
   };
   const shown = (tools ?? []).filter((tool) => `${tool.id} ${tool.title ?? ""} ${tool.description}`.toLowerCase().includes(q.toLowerCase()));
+  const chooseShown = (/** @type {boolean} */ isOffered) =>
+    choose((tool) => (shown.includes(tool) ? isOffered : tool.enabled), isOffered || q ? undefined : []);
   const servers = [...new Set(shown.map((tool) => tool.server_id))];
   return html`<dialog ref=${dialog} onClose=${close} class="wide-dialog" aria-label="Tools of this conversation">
     <div class="dialog">
       <div class="row between"><h2>Tools of this conversation</h2><button class="plain small" aria-label="Close" onClick=${() => dialog.current?.close()}><${Icon} name="close" /></button></div>
       <div class="row"><input type="search" aria-label="Search tools" placeholder="Search" value=${q} onInput=${(/** @type {any} */ event) => search(event.target.value)} />
-        <button onClick=${() => choose(() => true)}>All</button><button onClick=${() => choose(() => false)}>None</button></div>
+        <button onClick=${() => chooseShown(true)}>All</button><button onClick=${() => chooseShown(false)}>None</button></div>
       ${failure && html`<p class="failure" role="alert">${failure}</p>`}
       ${tools === null && !failure && html`<p class="faint">Asking the servers…</p>`}
       <div class="tool-list">

@@ -9,7 +9,7 @@ use globset::{Glob, GlobMatcher};
 use http::{HeaderMap, StatusCode};
 use turnwright_api as api;
 use turnwright_core::{ConversationId, ToolDefinition};
-use turnwright_engine::{ConversationChange, EngineError, SettingsOverlay, StoreError};
+use turnwright_engine::{ConversationChange, EngineError, SettingsOverlay, StoreError, qualified};
 
 use super::installation::{tool, with_set_aside};
 use super::{asked, json};
@@ -43,7 +43,7 @@ pub(super) async fn enabled(
     Ok(Tag::of(&chosen, &list).answer(&headers, &list))
 }
 
-/// What the servers that run have.
+/// What can be offered: the tools of all servers that run or are started by a call, none of those that somebody stopped.
 #[utoipa::path(
     get,
     path = "/conversations/{id}/tools/available",
@@ -57,8 +57,7 @@ pub(super) async fn available(
     InConversation(id): InConversation,
     Search(page): Search<PageQuery>,
 ) -> Result<Response, ApiError> {
-    let mut tools = conversation_tools(&state, &id).await?;
-    tools.retain(|tool| tool.tool.server_state == "ready");
+    let tools = conversation_tools(&state, &id).await?;
     Ok(json(StatusCode::OK, with_set_aside(&state, page.part(&format!("conversations/{id}/tools/available"), tools, named)?)))
 }
 
@@ -102,7 +101,8 @@ pub(super) async fn enable(
     Ok(json(StatusCode::CREATED, once_in(&state, asked, (&conversation, "tools"), made).await?))
 }
 
-/// Offers a tool no more. Named in the body, or in the query as `server_id` and `tool_name`.
+/// Offers a tool no more, also one that is not there at the moment where the list names it. Named in the body, or in the query
+/// as `server_id` and `tool_name`.
 #[utoipa::path(
     delete,
     path = "/conversations/{id}/tools",
@@ -122,7 +122,14 @@ pub(super) async fn disable(
         (Some(server_id), Some(tool_name)) if whole.is_empty() => api::ToolName { server_id, tool_name },
         _ => whole.json()?,
     };
-    let name = find(&state, &choice).await?.name.clone();
+    let name = match find(&state, &choice).await {
+        Ok(definition) => definition.name.clone(),
+        Err(missing) => {
+            let name = qualified(&choice.server_id, &choice.tool_name);
+            let named = state.engine().conversation(&id).await?.overlay.tools;
+            if named.is_some_and(|named| named.contains(&name)) { name } else { return Err(missing) }
+        }
+    };
     let all: Vec<String> = state.engine().tools().await.iter().map(|tool| tool.name.clone()).collect();
     change(&state, &id, &whole.headers, |tools| without(&name, tools, &all)).await?;
     Ok(StatusCode::NO_CONTENT)
