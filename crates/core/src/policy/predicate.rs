@@ -292,8 +292,12 @@ fn compare(a: &Number, b: &Number) -> std::cmp::Ordering {
 /// The programs of an argument: a shell line, a list of program and arguments, or a program whose arguments are in the
 /// argument `args` beside it. `None` where it is none of these.
 pub(super) fn programs(value: &Value, arguments: &Value, key: &str) -> Option<Programs> {
+    let (around, name) = match key.rsplit_once('/').filter(|_| key.starts_with('/')) {
+        Some((parent, name)) => (arguments.pointer(parent), name),
+        None => (Some(arguments), key),
+    };
     match value {
-        Value::String(line) => match arguments.get("args").filter(|_| key != "args") {
+        Value::String(line) => match around.and_then(|around| around.get("args")).filter(|_| name != "args") {
             None | Some(Value::Null) => Some(Programs::of_line(line)),
             Some(Value::Array(args)) => {
                 let args: Vec<&str> = args.iter().map(Value::as_str).collect::<Option<_>>()?;

@@ -465,6 +465,28 @@ fn a_program_with_its_arguments_is_no_line() {
 }
 
 #[test]
+fn arguments_beside_what_a_pointer_leads_to_are_read() {
+    let (finds_rm, finds_git) = (json!([".", "-exec", "rm", "{}", ";"]), json!([".", "-exec", "git", "add", "{}", ";"]));
+    for (key, arguments, named, rm) in [
+        ("/options/command", json!({"options": {"command": "find", "args": finds_rm}}), Mixed, Mixed),
+        ("/options/command", json!({"options": {"command": "find", "args": finds_git}}), In, Out),
+        ("/options/command", json!({"options": {"command": "find", "args": "."}}), Mixed, Mixed),
+        // Those of another command.
+        ("/options/command", json!({"options": {"command": "find . -exec rm {} +"}, "args": []}), Mixed, Mixed),
+        ("/options/command", json!({"options": {"command": "find ."}, "args": finds_rm}), In, Out),
+        ("/a~1b/~0/command", json!({"a/b": {"~": {"command": "find", "args": finds_rm}}}), Mixed, Mixed),
+        ("/steps/0/command", json!({"steps": [{"command": "find", "args": finds_rm}]}), Mixed, Mixed),
+        ("/steps/0", json!({"steps": ["find . -exec rm {} +"], "args": []}), Mixed, Mixed),
+        ("/command", json!({"command": "find", "args": finds_rm}), Mixed, Mixed),
+        ("/args", json!({"args": "git status"}), In, Out),
+        ("/options/args", json!({"options": {"args": ["git", "status"]}}), In, Out),
+    ] {
+        let is = |program: Value| crate::is("lab__nested", &json!({key: {"program": program}}), &arguments);
+        assert_eq!((is(json!(["find", "git"])), is(json!("rm"))), (named, rm), "{key} {arguments}");
+    }
+}
+
+#[test]
 fn programs_are_named_by_glob_and_by_path() {
     let cases = [
         (json!("python3*"), "python3.12 x.py", In),
