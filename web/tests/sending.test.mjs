@@ -201,3 +201,14 @@ test("where nothing is chosen, the installation's own way of asking counts", asy
     await elsewhere.stop();
   }
 });
+
+test("the first screen promises no question, and counts no tools where somebody chose them", async () => {
+  const page = await look(place);
+  const told = page.locator(".welcome");
+  await told.getByText(/^\d+ tools are offered\.$/).waitFor();
+  assert.doesNotMatch(await told.innerText(), /asks/);
+  const { id } = await place.api("/conversations", { tools: ["filesystem__read"] });
+  await page.goto(`${place.base}/#/c/${id}`);
+  await page.getByRole("heading", { name: "Conversation", exact: true }).waitFor();
+  await told.getByText("tools are offered").waitFor({ state: "detached" });
+});

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { listed } from "../lib/api.js";
-import { models, practice, say, tellError } from "../lib/app.js";
+import { draft, models, open, practice, say, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Connect } from "./connect.js";
 
@@ -21,13 +21,14 @@ export function Welcome() {
     listed("/tools").then(know, tellError);
   }, [models.value]);
   const isPractice = practice.value;
+  const chosen = (open.value?.info.value ?? draft.value).tools;
   return html`<div class="transcript"><div class="inner welcome">
     <h2>What can I do for you?</h2>
     ${isPractice && html`<div class="notice practice"><p><strong>This is practice.</strong> No model is connected, so the <em>practice model</em> answers:
       it is no language model, it only matches your words with the tools that are offered. Everything around it is real, the tools too.</p></div>
       <ul class="examples">${examples.map((example) => html`<${Example} key=${example.title} example=${example} tools=${tools} />`)}</ul>
       <${Connect} />`}
-    ${!isPractice && tools !== null && tools.length > 0 && html`<p class="faint">${tools.length} tools are offered. It asks before one of them acts.</p>`}
+    ${!isPractice && tools !== null && tools.length > 0 && !chosen && html`<p class="faint">${tools.length} tools are offered.</p>`}
   </div></div>`;
 }
 
