@@ -86,6 +86,20 @@ test("a token is made, shown once, and revoked", async () => {
   assert.deepEqual([page.wrong, page.strangers], [[], []]);
 });
 
+test("who revokes the token of their session leaves nothing that was written to the next person", async () => {
+  place.run("users", "add", "cleo", "--role", "member");
+  tokens.cleo = place.run("users", "token", "cleo").match(/tw_\S+/)[0];
+  const page = await signedIn("cleo");
+  await page.getByRole("textbox", { name: "Message" }).fill("cleo's own draft");
+  await page.getByRole("link", { name: "Settings" }).click();
+  const here = page.getByRole("region", { name: "Your tokens" }).locator("li", { hasText: "this session" });
+  await here.getByRole("button", { name: /^Revoke/ }).click();
+  await here.getByRole("button", { name: /and sign out$/ }).click();
+  await page.getByRole("heading", { name: "Sign in to Turnwright" }).waitFor();
+  assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("draft "))), []);
+  assert.deepEqual([page.wrong, page.strangers], [[], []]);
+});
+
 test("what belongs to one is not there for the other", async () => {
   const ann = await signedIn("ann");
   await say(ann, "ann's own words");

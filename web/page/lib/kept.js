@@ -29,11 +29,17 @@ export function store(name, value) {
 }
 
 /** Forgets what somebody wrote and did not send, and what they pinned: the next here may be another person. */
-export function forgetTexts() {
+function forgetTexts() {
   try {
     for (const name of Object.keys(localStorage)) if (/^((draft|edited|arguments|reason|form) |pinned$)/.test(name)) localStorage.removeItem(name);
     for (const name of Object.keys(sessionStorage)) if (name.startsWith("unsent ")) sessionStorage.removeItem(name);
   } catch {
     // Nothing was kept.
   }
+}
+
+/** Goes where one signs in, for whoever has signed out. */
+export function leave() {
+  forgetTexts();
+  location.assign("login");
 }

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { call, listed, part, sentence } from "../lib/api.js";
 import { announce, caller, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
+import { leave } from "../lib/kept.js";
 import { Copy } from "./text.js";
 
 const SCOPES = ["read", "chat", "approve", "admin"];
@@ -40,7 +41,7 @@ export function Tokens() {
     if (isOwn && sure !== id) return ask(id);
     try {
       await call(`/tokens/${part(id)}`, { method: "DELETE" });
-      if (isOwn) return location.assign("login");
+      if (isOwn) return leave();
       announce("Revoked");
     } catch (error) {
       tell(sentence(error));

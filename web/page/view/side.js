@@ -7,7 +7,7 @@ import {
   renaming, search, tellError,
 } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { forgetTexts } from "../lib/kept.js";
+import { leave } from "../lib/kept.js";
 import { isLeft } from "../lib/outbox.js";
 import { Icon } from "./icon.js";
 import { NotifyMe } from "./notify.js";
@@ -57,18 +57,17 @@ export function Side() {
 function Caller() {
   const me = caller.value;
   if (me?.how !== "session") return null;
-  const leave = async () => {
+  const signOut = async () => {
     try {
       const response = await fetch("logout", { method: "POST" });
       if (!response.ok) throw await refusal(response);
-      forgetTexts();
-      location.assign("login");
+      leave();
     } catch (error) {
       tellError(error);
     }
   };
   return html`<div class="row"><bdi class="faint" title=${me.role}>${me.name}</bdi>
-    <button class="plain small" onClick=${leave}>Sign out</button></div>`;
+    <button class="plain small" onClick=${signOut}>Sign out</button></div>`;
 }
 
 /** @param {{conversation: any, isOpen: boolean, isWaiting: boolean, rename: (conversation: any) => void}} props */
