@@ -191,6 +191,19 @@ test("files are attached by paste and by drop, seen before they are sent, taken 
   assert.deepEqual(page.wrong, []);
 });
 
+test("what a file is its bytes say, whatever its name has the browser think", async () => {
+  const page = await lookAt(place);
+  const given = giver(page);
+  await given("drop", "s.sh", "application/x-shellscript", Buffer.from("echo hello").toString("base64"));
+  await given("drop", "table.csv", "application/vnd.ms-excel", Buffer.from("a,b\n1,2\n").toString("base64"));
+  await given("drop", "photo.jpg", "image/jpeg", pixel);
+  await page.locator(".attached img").waitFor();
+  await say(page, "What are these?");
+  await page.locator(".answer .md").waitFor();
+  const [turn] = (await place.api(`/conversations/${idOf(page)}/turns`)).data;
+  assert.deepEqual(turn.content.map(({ type, resource, mimeType }) => mimeType ?? resource?.text ?? type), ["text", "echo hello", "a,b\n1,2\n", "image/png"]);
+});
+
 test("a picture that is sent while a turn runs is shown, and said again in a branch", async () => {
   const page = await lookAt(place);
   await say(page, "count through picture");

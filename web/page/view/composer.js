@@ -227,7 +227,8 @@ function block({ id, name, type, size }) {
 /** Gives the server a file, which says what it is. @param {File} file @returns {Promise<{id: string, name: string, type: string, size: number}>} */
 async function upload(file) {
   const form = new FormData();
-  form.append("file", file, file.name || "file");
+  // Without the type, which the browser guesses from the name: the bytes decide.
+  form.append("file", new Blob([file]), file.name || "file");
   const stored = await call("/artifacts", { method: "POST", form });
   return { id: stored.id, name: stored.name, type: stored.media_type, size: stored.bytes };
 }
