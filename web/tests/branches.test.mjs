@@ -204,6 +204,35 @@ test("what a file is its bytes say, whatever its name has the browser think", as
   assert.deepEqual(turn.content.map(({ type, resource, mimeType }) => mimeType ?? resource?.text ?? type), ["text", "echo hello", "a,b\n1,2\n", "image/png"]);
 });
 
+test("text that is pasted or dropped stays text, and a file is taken beside the composer, too", async () => {
+  const page = await lookAt(place);
+  const moved = (selector, kind, types) => page.locator(selector).evaluate((target, [kind, types, pixel]) => {
+    const data = new DataTransfer();
+    for (const type of types) {
+      if (type.startsWith("text/")) data.setData(type, "1\t2");
+      else data.items.add(new File([Uint8Array.from(atob(pixel), (letter) => letter.charCodeAt(0))], "image.png", { type }));
+    }
+    const [Kind, given] = kind === "paste" ? [ClipboardEvent, { clipboardData: data }] : [DragEvent, { dataTransfer: data }];
+    // Where nobody takes it the browser does what it does with it.
+    return !target.dispatchEvent(new Kind(kind, { ...given, bubbles: true, cancelable: true }));
+  }, [kind, types, pixel]);
+  const composer = ".composer textarea";
+  const attached = page.locator(".attached li");
+  await page.locator(composer).waitFor();
+  assert.equal(await moved(composer, "drop", ["text/plain"]), false);
+  assert.equal(await moved(composer, "dragover", ["text/plain"]), false);
+  assert.equal(await moved(composer, "paste", ["text/plain", "text/html", "image/png"]), false);
+  assert.equal(await attached.count(), 0);
+  assert.equal(await moved(".transcript", "dragover", ["image/png"]), true);
+  assert.equal(await moved(".transcript", "drop", ["image/png"]), true);
+  await attached.first().waitFor();
+  await page.getByRole("button", { name: "Remove image.png" }).click();
+  // As a file is copied from a folder: its name is text.
+  assert.equal(await moved(composer, "paste", ["text/plain", "image/png"]), true);
+  await attached.first().waitFor();
+  assert.deepEqual(page.wrong, []);
+});
+
 test("a picture that is sent while a turn runs is shown, and said again in a branch", async () => {
   const page = await lookAt(place);
   await say(page, "count through picture");

@@ -165,15 +165,28 @@ export function Composer({ conversation }) {
     // What another message holds stays; the rest goes by itself after a day.
     call(`/artifacts/${part(file.id)}`, { method: "DELETE" }).catch(() => {});
   };
-  const onPaste = (/** @type {ClipboardEvent} */ event) => {
-    const pasted = [...(event.clipboardData?.files ?? [])];
-    if (pasted.length === 0) return;
+  const addFrom = (/** @type {Event} */ event, /** @type {DataTransfer | null} */ transfer) => {
+    if (!transfer?.files.length) return;
     event.preventDefault();
-    void add(pasted);
+    void add([...transfer.files]);
   };
-  const onDrop = (/** @type {DragEvent} */ event) => {
-    event.preventDefault();
-    void add([...(event.dataTransfer?.files ?? [])]);
+  // Beside the composer, too, where the browser would show the file in place of the page.
+  useEffect(() => {
+    const onDrag = (/** @type {DragEvent} */ event) => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    };
+    const onDrop = (/** @type {DragEvent} */ event) => addFrom(event, event.dataTransfer);
+    window.addEventListener("dragover", onDrag);
+    window.addEventListener("drop", onDrop);
+    return () => {
+      window.removeEventListener("dragover", onDrag);
+      window.removeEventListener("drop", onDrop);
+    };
+  }, []);
+  const onPaste = (/** @type {ClipboardEvent} */ event) => {
+    // What programs copy as text they may copy as a picture too; beside a file its name alone is text.
+    const isText = ["text/plain", "text/html"].every((type) => event.clipboardData?.types.includes(type));
+    if (!isText) addFrom(event, event.clipboardData);
   };
   const stop = (/** @type {MouseEvent} */ event) => {
     conversation?.stop().catch(tellError);
@@ -183,8 +196,7 @@ export function Composer({ conversation }) {
   const isNarrow = matchMedia("(max-width: 800px)").matches;
   const hint = state === "waiting" ? `Decide above first${isNarrow ? "" : " (Esc goes there)"}`
     : isRunning ? `Say something more${isNarrow ? "" : "; it is taken up at the next step"}` : "Ask something";
-  return html`<form class="composer" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); void send(); }}
-    onDragOver=${(/** @type {DragEvent} */ event) => event.preventDefault()} onDrop=${onDrop}>
+  return html`<form class="composer" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); void send(); }}>
     ${filling && html`<${PromptDialog} suggestion=${filling} filled=${(/** @type {any} */ what) => filled(filling.name, what)} close=${() => fill(null)} />`}
     ${list.length > 0 && html`<${Suggestions} id="suggestions" list=${list} at=${at} choose=${choose} />`}
     ${read.length > 0 && html`<ul class="attached">${read.map((one) => html`<li><bdi>${one.name}</bdi>
