@@ -213,6 +213,8 @@ test("a message that is said otherwise is kept until it is sent or given up", as
   await edit.click();
   assert.deepEqual(await kept(), []);
   await box.fill("first words, and more");
+  // A key that ends the composition of a character is no other.
+  await box.evaluate((area) => area.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", isComposing: true, bubbles: true })));
   await page.reload();
   await box.waitFor();
   assert.equal(await box.inputValue(), "first words, and more");

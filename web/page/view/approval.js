@@ -6,6 +6,7 @@ import { announce, tell, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { store, stored } from "../lib/kept.js";
 import { Arguments, readArguments } from "./arguments.js";
+import { isComposing } from "./composer.js";
 import { RuleEditor, ruleWords } from "./rule.js";
 import { ChangedDefinition, WhatWillHappen } from "./what.js";
 
@@ -115,7 +116,7 @@ export function Approve({ name, title, server, input, wait, place = "", decide }
     ...(wait.reason !== "unknown_outcome" && { d: () => send({ decision: "deny" }) }),
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Escape" && mode !== "asking") {
+    if (event.key === "Escape" && mode !== "asking" && !isComposing(event)) {
       event.preventDefault();
       back();
       return;

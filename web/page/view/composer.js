@@ -123,7 +123,7 @@ export function Composer({ conversation }) {
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     const chosen = list[at];
-    if (chosen && !isComposing(event) && ["ArrowDown", "ArrowUp", "Enter", "Tab", "Escape"].includes(event.key) && !event.shiftKey) {
+    if (chosen && ["ArrowDown", "ArrowUp", "Enter", "Tab", "Escape"].includes(event.key) && !event.shiftKey) {
       // A command that is written out is run.
       if (event.key === "Enter" && commandIn(text) && !chosen.command?.takes) {
         event.preventDefault();
@@ -139,9 +139,10 @@ export function Composer({ conversation }) {
     }
     if (event.key === "Escape" && state === "waiting") {
       /** @type {HTMLElement | null} */ (document.querySelector(".transcript .approve, .transcript .question.asking input"))?.focus();
+    if (isComposing(event)) return;
       return;
     }
-    if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
+    if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     void send();
   };

@@ -151,8 +151,9 @@ function Asked({ turn, conversation }) {
     }
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (isComposing(event)) return;
     if (event.key === "Escape") write(null);
-    else if (event.key === "Enter" && !event.shiftKey && !isComposing(event)) void send(event);
+    else if (event.key === "Enter" && !event.shiftKey) void send(event);
   };
   if (text !== null) {
     return html`<form class="said editing" onSubmit=${send}>
