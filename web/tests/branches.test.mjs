@@ -204,6 +204,40 @@ test("what a file is its bytes say, whatever its name has the browser think", as
   assert.deepEqual(turn.content.map(({ type, resource, mimeType }) => mimeType ?? resource?.text ?? type), ["text", "echo hello", "a,b\n1,2\n", "image/png"]);
 });
 
+test("files are chosen by a button, kept with what is written over a reload and another conversation, and not once they are sent", async () => {
+  const page = await lookAt(place);
+  const attached = page.locator(".attached li");
+  await page.getByRole("textbox", { name: "Message" }).fill("Look");
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Attach files");
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.keyboard.press("Enter")]);
+  await chooser.setFiles([
+    { name: "dot.png", mimeType: "image/png", buffer: Buffer.from(pixel, "base64") },
+    { name: "words.txt", mimeType: "text/plain", buffer: Buffer.from("words of a file") },
+  ]);
+  await attached.nth(1).waitFor();
+  await page.reload();
+  await attached.nth(1).waitFor();
+  await page.waitForFunction(() => document.querySelector(".attached img")?.naturalWidth === 1);
+  const { id } = await place.api("/conversations", {});
+  await page.goto(`${place.base}/#/c/${id}`);
+  await attached.first().waitFor({ state: "detached" });
+  await page.goto(`${place.base}/#/`);
+  await attached.nth(1).waitFor();
+  await page.getByRole("textbox", { name: "Message" }).press("Enter");
+  await page.locator(".answer .md").waitFor();
+  const [turn] = (await place.api(`/conversations/${idOf(page)}/turns`)).data;
+  assert.deepEqual(turn.content.map(({ type }) => type), ["text", "image", "resource"]);
+  assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("draft "))), []);
+  // What the server has no more is not attached.
+  await page.evaluate(() => localStorage.setItem("draft new files", JSON.stringify([{ id: `art_${"0".repeat(32)}`, name: "gone.txt", type: "text/plain", size: 1 }])));
+  const asked = page.waitForResponse((response) => response.url().includes("art_0000") && response.status() === 404);
+  await page.getByRole("link", { name: "New conversation" }).click();
+  await asked;
+  await attached.first().waitFor({ state: "detached" });
+  assert.deepEqual(page.wrong, []);
+});
+
 test("text that is pasted or dropped stays text, and a file is taken beside the composer, too", async () => {
   const page = await lookAt(place);
   const moved = (selector, kind, types) => page.locator(selector).evaluate((target, [kind, types, pixel]) => {

@@ -3,13 +3,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, part } from "../lib/api.js";
 import { say, tellError } from "../lib/app.js";
+import { artifactAddress } from "../lib/artifact.js";
 import { html } from "../lib/html.js";
 import { store, stored } from "../lib/kept.js";
 import { commandIn, fillPrompt, readResource } from "../lib/commands.js";
 import { Icon } from "./icon.js";
 import { PromptDialog, Suggestions, useSuggestions } from "./suggest.js";
 
-/** A file that the server has; `preview` is an address in this page. @typedef {{id: string, name: string, type: string, size: number, preview: string}} Attached */
+/** A file that the server has. @typedef {{id: string, name: string, type: string, size: number}} Attached */
 
 /** Whether a key is part of putting a character together; Safari says so of the key that ends it by its code alone. @param {KeyboardEvent} event */
 export const isComposing = (event) => event.isComposing || event.keyCode === 229;
@@ -18,7 +19,7 @@ export const isComposing = (event) => event.isComposing || event.keyCode === 229
 export function Composer({ conversation }) {
   const place = `draft ${conversation?.id ?? "new"}`;
   const [text, write] = useState(() => stored(place, ""));
-  const [files, attach] = useState(/** @type {Attached[]} */ ([]));
+  const [files, show] = useState(/** @type {Attached[]} */ (stored(`${place} files`, [])));
   const [isSending, sending] = useState(false);
   const [read, take] = useState(/** @type {{name: string, blocks: any[], key?: string}[]} */ ([]));
   const [filling, fill] = useState(/** @type {import("../lib/commands.js").Suggestion | null} */ (null));
@@ -26,8 +27,17 @@ export function Composer({ conversation }) {
   const { word, list, at, move, dismiss } = useSuggestions(text.slice(0, cursor));
   const [uploads, count] = useState(0);
   const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
   /** What is written at this moment, also while something is on its way. */
   const written = useRef(text);
+  const attached = useRef({ place, files });
+  attached.current.place = place;
+  const attach = (/** @type {(files: Attached[]) => Attached[]} */ change) => {
+    const { place, files } = attached.current;
+    show((attached.current.files = change(files)));
+    storeFiles(place, attached.current.files);
+  };
+  const detach = (/** @type {string} */ gone) => attach((files) => files.filter(({ id }) => id !== gone));
   const state = conversation?.state.value;
   const isRunning = state === "running";
   useEffect(() => box.current?.focus({ preventScroll: true }), []);
@@ -56,7 +66,14 @@ export function Composer({ conversation }) {
     };
   }, [place]);
   // What is written while a conversation is made is for that one.
-  useEffect(() => store(place, written.current || null), [place]);
+  useEffect(() => {
+    store(place, written.current || null);
+    storeFiles(place, attached.current.files);
+  }, [place]);
+  // What was attached and not sent goes by itself after a day.
+  useEffect(() => {
+    for (const { id } of files) fetch(artifactAddress(id), { method: "HEAD" }).then(({ status }) => status === 404 && detach(id), () => {});
+  }, []);
   const change = (/** @type {string} */ words, end = words.length) => {
     write((written.current = words));
     place_cursor(end);
@@ -104,13 +121,13 @@ export function Composer({ conversation }) {
     sending(true);
     // It is kept until it is taken: what is written and attached meanwhile is not part of it.
     write((written.current = ""));
-    attach([]);
+    attach(() => []);
     take([]);
     try {
       const blocks = [...files.map(block), ...read.flatMap(({ blocks }) => blocks)];
       await say(text, blocks.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...blocks]);
       store(place, (conversation && written.current) || null);
-      for (const file of files) URL.revokeObjectURL(file.preview);
+      if (!conversation) storeFiles(place, []);
     } catch (error) {
       tellError(error);
       change([text, written.current].filter(Boolean).join("\n"));
@@ -122,6 +139,7 @@ export function Composer({ conversation }) {
     }
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (isComposing(event)) return;
     const chosen = list[at];
     if (chosen && ["ArrowDown", "ArrowUp", "Enter", "Tab", "Escape"].includes(event.key) && !event.shiftKey) {
       // A command that is written out is run.
@@ -139,7 +157,6 @@ export function Composer({ conversation }) {
     }
     if (event.key === "Escape" && state === "waiting") {
       /** @type {HTMLElement | null} */ (document.querySelector(".transcript .approve, .transcript .question.asking input"))?.focus();
-    if (isComposing(event)) return;
       return;
     }
     if (event.key !== "Enter" || event.shiftKey) return;
@@ -151,8 +168,7 @@ export function Composer({ conversation }) {
       count((uploads) => uploads + 1);
       try {
         const stored = await upload(file);
-        const preview = stored.type.startsWith("image/") ? URL.createObjectURL(file) : "";
-        attach((files) => [...files.filter(({ id }) => id !== stored.id), { ...stored, preview }]);
+        attach((files) => [...files.filter(({ id }) => id !== stored.id), stored]);
       } catch (error) {
         tellError(error);
       } finally {
@@ -161,8 +177,7 @@ export function Composer({ conversation }) {
     }
   };
   const remove = (/** @type {Attached} */ file) => {
-    URL.revokeObjectURL(file.preview);
-    attach((files) => files.filter(({ id }) => id !== file.id));
+    detach(file.id);
     // What another message holds stays; the rest goes by itself after a day.
     call(`/artifacts/${part(file.id)}`, { method: "DELETE" }).catch(() => {});
   };
@@ -203,7 +218,7 @@ export function Composer({ conversation }) {
     ${read.length > 0 && html`<ul class="attached">${read.map((one) => html`<li><bdi>${one.name}</bdi>
       <button type="button" class="plain small" aria-label=${`Remove ${one.name}`} onClick=${() => take(read.filter((other) => other !== one))}><${Icon} name="close" /></button></li>`)}</ul>`}
     ${(files.length > 0 || uploads > 0) && html`<ul class="attached" aria-live="polite">${files.map((file) => html`<li key=${file.id}>
-      ${file.preview !== "" && html`<img alt="" src=${file.preview} />`}<bdi>${file.name}</bdi>
+      ${file.type.startsWith("image/") && html`<img alt="" src=${artifactAddress(file.id)} />`}<bdi>${file.name}</bdi>
       <button type="button" class="plain small" aria-label=${`Remove ${file.name}`} onClick=${() => remove(file)}><${Icon} name="close" /></button></li>`)}
       ${uploads > 0 && html`<li>${uploads === 1 ? "A file is" : `${uploads} files are`} being uploaded …</li>`}</ul>`}
     <div class="box">
@@ -211,6 +226,8 @@ export function Composer({ conversation }) {
         aria-autocomplete="list" aria-controls=${list.length > 0 ? "suggestions" : undefined} aria-activedescendant=${list.length > 0 ? `suggestions-${at}` : undefined}
         onSelect=${(/** @type {any} */ event) => place_cursor(event.target.selectionStart)}
         onInput=${(/** @type {any} */ event) => change(event.target.value, event.target.selectionStart)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
+      <input type="file" multiple hidden ref=${picker} onChange=${(/** @type {any} */ { target }) => { void add([...target.files]); target.value = ""; }} />
+      <button type="button" class="plain round" aria-label="Attach files" title="Attach files" onClick=${() => picker.current?.click()}><${Icon} name="clip" /></button>
       ${(isRunning || state === "waiting") && html`<button type="button" class="round" aria-label="Stop" title="Stop" onClick=${stop}><${Icon} name="stop" /></button>`}
       <button class="round main-action" aria-label="Send" title="Send" disabled=${isUnready}><${Icon} name="send" /></button>
     </div>
@@ -236,6 +253,9 @@ export const addContext = (key, name, text) =>
 function block({ id, name, type, size }) {
   return { type: "resource_link", uri: `/api/v1/artifacts/${id}`, name, mimeType: type, size };
 }
+
+/** @param {string} place of what is written with them @param {Attached[]} files */
+const storeFiles = (place, files) => store(`${place} files`, files.length > 0 ? files : null);
 
 /** Gives the server a file, which says what it is. @param {File} file @returns {Promise<{id: string, name: string, type: string, size: number}>} */
 async function upload(file) {

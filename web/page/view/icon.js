@@ -22,6 +22,7 @@ const shapes = {
   chart: "M5 19V5M5 19h14M9 16v-4M13 16V8M17 16v-6",
   settings: "M5 7h8M17 7h2M5 17h2M11 17h8M15 5v4M9 15v4",
   clock: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16M12 8v4l3 2",
+  clip: "M8 12l5-5a2.8 2.8 0 0 1 4 4l-7 7a4.2 4.2 0 0 1-6-6l7-7",
   chevron: "M9 6l6 6-6 6",
 };
 
