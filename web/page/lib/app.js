@@ -146,6 +146,9 @@ export async function toolNamed(name) {
 
 let listed = 0;
 function onChange() {
+/** The title of a conversation that may not be in the list. @param {string} id @returns {Promise<string>} */
+export const titleOf = async (id) => (conversations.peek().find((known) => known.id === id) ?? await call(`/conversations/${part(id)}`)).title;
+
   clearTimeout(listed);
   listed = setTimeout(() => {
     void loadConversations();

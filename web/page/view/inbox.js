@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { call, part } from "../lib/api.js";
-import { conversations, inbox, loadInbox, toolNamed } from "../lib/app.js";
+import { conversations, inbox, loadInbox, titleOf, toolNamed } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Approve } from "./approval.js";
 import { Question } from "./form.js";
@@ -19,9 +19,18 @@ export function Inbox() {
   </div>`;
 }
 
+/** The way to a conversation, by its title. @param {{id: string}} props */
+export function Conversation({ id }) {
+  const known = conversations.value.find((conversation) => conversation.id === id);
+  const [title, name] = useState("");
+  useEffect(() => {
+    if (!known) titleOf(id).then(name, () => {});
+  }, [!known]);
+  return html`<a href=${`#/c/${encodeURIComponent(id)}`}><bdi>${(known?.title ?? title) || id}</bdi></a>`;
+}
+
 /** @param {{wait: any}} props */
 function Waiting({ wait }) {
-  const conversation = conversations.value.find(({ id }) => id === wait.conversation_id);
   const path = `/conversations/${part(wait.conversation_id)}`;
   const after = async (/** @type {Promise<any>} */ sent) => {
     try {
@@ -41,7 +50,7 @@ function Waiting({ wait }) {
   useEffect(() => void toolNamed(wait.name).then((known) => know(known?.title ?? ""), () => {}), []);
   return html`<article class="card asking">
     <h2 class="wait-head"><bdi>${title || tool.join("__") || wait.name}</bdi> <span class="server">${server}</span>
-      <a href=${`#/c/${encodeURIComponent(wait.conversation_id)}`}><bdi>${conversation?.title ?? wait.conversation_id}</bdi></a></h2>
+      <${Conversation} id=${wait.conversation_id} /></h2>
     ${wait.question ? html`<${Question} id=${wait.id} conversation=${wait.conversation_id} question=${wait.question} isOpen=${true}
         answer=${(/** @type {any} */ body) => after(call(`${path}/questions/${part(wait.id)}/answer`, { body }))} />`
       : html`<${Approve} name=${wait.name} title=${wait.name} server=${server} input=${input} wait=${wait} place=${`arguments ${wait.conversation_id} ${wait.id}`}

@@ -1,7 +1,7 @@
 // Tells by the browser's own notifications what came to wait while nobody looked at the page.
 
 import { effect, signal } from "@preact/signals";
-import { conversations, inbox, tell } from "../lib/app.js";
+import { inbox, tell, titleOf } from "../lib/app.js";
 import { html } from "../lib/html.js";
 
 /** @returns {string} */
@@ -18,15 +18,15 @@ effect(() => {
   known = new Set(waits.map(name));
   if (permission() !== "granted" || document.visibilityState === "visible") return;
   const fresh = waits.filter((wait) => !before.has(name(wait)));
-  for (const id of new Set(fresh.map((wait) => wait.conversation_id))) show(id, fresh.filter((wait) => wait.conversation_id === id));
+  for (const id of new Set(fresh.map((wait) => wait.conversation_id))) void show(id, fresh.filter((wait) => wait.conversation_id === id));
 });
 
 /**
  * @param {string} id
  * @param {any[]} waits
  */
-function show(id, waits) {
-  const title = conversations.peek().find((conversation) => conversation.id === id)?.title ?? "A conversation";
+async function show(id, waits) {
+  const title = (await titleOf(id).catch(() => "")) || "A conversation";
   const what = waits.map((wait) => wait.name).join(", ");
   try {
     // The tag lets one stand for the same conversation in several windows.

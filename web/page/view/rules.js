@@ -2,9 +2,10 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { call, listed, part, sentence } from "../lib/api.js";
-import { announce, caller, conversations, tell } from "../lib/app.js";
+import { announce, caller, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { readArguments } from "./arguments.js";
+import { Conversation } from "./inbox.js";
 import { reach, readWhen, ruleWords } from "./rule.js";
 
 export function Rules() {
@@ -28,9 +29,8 @@ export function Rules() {
     ${isAdding && html`<${AddRule} close=${() => adding(false)} added=${load} />`}
     ${rules?.length === 0 && html`<p class="faint">There are none.</p>`}
     <ul class="rows">${rules?.map((rule) => {
-      const conversation = rule.conversation_id && (conversations.value.find(({ id }) => id === rule.conversation_id)?.title ?? rule.conversation_id);
       return html`<li key=${rule.id}><code class="grow">${ruleWords(rule)}</code><span class="faint">${reach[rule.scope] ?? rule.scope}</span>
-        ${conversation && html`<a href=${`#/c/${encodeURIComponent(rule.conversation_id)}`}><bdi>${conversation}</bdi></a>`}
+        ${rule.conversation_id && html`<${Conversation} id=${rule.conversation_id} />`}
         ${rule.scope !== "configuration" && html`<button class="small" aria-label=${`Forget ${ruleWords(rule)}`} onClick=${() => forget(rule)}>Forget</button>`}</li>`;
     })}</ul>
     <${Explain} /></section>`;
