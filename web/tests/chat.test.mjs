@@ -238,3 +238,58 @@ test("the model of a conversation is chosen, and kept", async () => {
   await page.getByText("You said: who?").waitFor();
   assert.equal(await page.getByLabel("Model", { exact: true }).inputValue(), "scripted/two");
 });
+
+test("a long list stays as far as it was shown, with each conversation once, and has the names of what waits", async () => {
+  const elsewhere = await startPlace();
+  try {
+    const made = (id) => elsewhere.api("/conversations", { id, title: `Number ${id}` });
+    await made("c0");
+    await elsewhere.api("/conversations/c0/chat", { content: 'tool filesystem__write {"path":"x.txt","content":"x"}' });
+    for (let at = 1; at < 180; at += 1) await made(`c${at}`);
+    const page = await lookAt(elsewhere);
+    const entries = page.locator(".entry");
+    const count = (wanted) => page.waitForFunction((wanted) => document.querySelectorAll(".entry").length === wanted, wanted);
+    const names = async () => (await entries.locator("bdi").allInnerTexts()).map((name) => name.replace("Number ", ""));
+    const twice = async () => (await names()).filter((name, at, all) => all.indexOf(name) !== at);
+    await count(50);
+    // It is not among those that the list begins with.
+    await page.getByRole("link", { name: /Waiting for you/ }).click();
+    await page.locator(".wait-head a", { hasText: "Number c0" }).waitFor();
+    await page.getByRole("button", { name: "Show more" }).click();
+    await count(100);
+    await page.getByRole("button", { name: "Show more" }).dblclick();
+    await count(180);
+    assert.deepEqual(await twice(), []);
+    await page.locator(".entry a", { hasText: "Number c5" }).last().click();
+    await page.getByRole("heading", { name: "Number c5", exact: true }).waitFor();
+    await say(page, "hello");
+    await page.getByText("You said: hello").waitFor();
+    await page.waitForFunction(() => document.querySelector(".entry bdi")?.textContent === "Number c5");
+    assert.deepEqual([await entries.count(), await twice()], [180, []]);
+    await page.evaluate(() => localStorage.setItem("pinned", '["c1"]'));
+    await page.reload();
+    await count(51);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await count(101);
+    for (let more = 0; more < 2; more += 1) await page.getByRole("button", { name: "Show more" }).click();
+    await count(180);
+    assert.deepEqual([(await names())[0], await twice()], ["c1", []]);
+    // What is asked for of one search is not shown in another.
+    await page.reload();
+    await count(51);
+    let letGo;
+    const held = new Promise((resolve) => (letGo = resolve));
+    await page.route(/conversations\?limit=100$/, async (route) => { await held; await route.continue(); });
+    const late = page.waitForResponse(/conversations\?limit=100$/);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByLabel("Search conversations").fill("c17");
+    await count(11);
+    letGo();
+    await (await late).finished();
+    await page.waitForTimeout(200);
+    assert.equal(await entries.count(), 11);
+    assert.deepEqual(page.wrong, []);
+  } finally {
+    await elsewhere.stop();
+  }
+});

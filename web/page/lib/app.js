@@ -72,30 +72,44 @@ export function tell(text, undo = null, for_ms = 6_000, words = "Undo") {
 /** @param {unknown} error */
 export const tellError = (error) => tell(sentence(error), null, 10_000);
 
-export async function loadConversations() {
+/** How far the list of a search was asked for. */
+const wanted = { q: "", count: 50 };
+
+/**
+ * Loads the list as far as it is shown.
+ * @param {number} [more] how many more of it somebody wants
+ */
+export async function loadConversations(more = 0) {
   const q = search.value.trim();
   try {
-    const page = await call(`/conversations?limit=50${q ? `&q=${part(q)}` : ""}`);
-    if (q !== search.value.trim()) return;
-    const there = new Set(page.data.map((/** @type {any} */ conversation) => conversation.id));
-    const missing = q ? [] : pinned.value.filter((id) => !there.has(id));
+    /** @type {any[]} */
+    const data = [];
+    let cursor = null;
+    do {
+      const limit = Math.min(100, count - data.length);
+      const page = await call(`/conversations?limit=${limit}${cursor ? `&cursor=${part(cursor)}` : ""}${q ? `&q=${part(q)}` : ""}`);
+      if (isOver()) return;
+      data.push(...page.data);
+      cursor = page.next_cursor;
+    } while (cursor && data.length < count);
+    // What changed meanwhile may have come twice.
+    const list = new Map(data.map((conversation) => [conversation.id, conversation]));
+    const missing = q ? [] : pinned.value.filter((id) => !list.has(id));
     const older = await Promise.all(missing.map((id) => call(`/conversations/${part(id)}`).catch(() => null)));
-    if (q !== search.value.trim()) return;
-    conversations.value = [...older.filter((found) => found !== null), ...page.data];
+    if (isOver()) return;
+    conversations.value = [...older.filter((found) => found !== null), ...list.values()];
     const shown = open.value;
-    const own = page.data.find((/** @type {any} */ conversation) => conversation.id === shown?.id);
+  const count = (wanted.q === q ? wanted.count : 50) + more;
+  Object.assign(wanted, { q, count });
+  const isOver = () => wanted.q !== q || wanted.count !== count;
+    const own = list.get(shown?.id);
     if (shown?.info.value && own && own.title !== shown.info.value.title) shown.told({ title: own.title });
-    moreConversations.value = page.next_cursor;
+    moreConversations.value = cursor;
   } catch (error) {
-    if (!(error instanceof Refused && error.isPassing)) tellError(error);
+    if (isOver()) return;
+    wanted.count -= more;
+    if (more || !(error instanceof Refused && error.isPassing)) tellError(error);
   }
-}
-
-export async function loadMoreConversations() {
-  const q = search.value.trim();
-  const page = await call(`/conversations?limit=50&cursor=${part(moreConversations.value ?? "")}${q ? `&q=${part(q)}` : ""}`);
-  conversations.value = [...conversations.value, ...page.data];
-  moreConversations.value = page.next_cursor;
 }
 
 export async function loadInbox() {

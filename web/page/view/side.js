@@ -3,8 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, part, refusal } from "../lib/api.js";
 import {
-  caller, conversations, here, hidden, inbox, loadConversations, loadMoreConversations, moreConversations, open, isPinned, pin, pinned, remove,
-  renaming, search, tellError,
+  caller, conversations, here, hidden, inbox, loadConversations, moreConversations, open, isPinned, pin, pinned, remove, renaming, search, tellError,
 } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { leave } from "../lib/kept.js";
@@ -36,7 +35,7 @@ export function Side() {
         ${shown.map((conversation) => html`<${Entry} key=${conversation.id} conversation=${conversation}
           isOpen=${open.value?.id === conversation.id} isWaiting=${waiting.has(conversation.id)} rename=${rename} />`)}
         ${shown.length === 0 && html`<li class="faint empty">${search.value ? "Nothing found." : "No conversations yet."}</li>`}
-        ${moreConversations.value && html`<li><button class="plain wide" onClick=${() => loadMoreConversations().catch(tellError)}>
+        ${moreConversations.value && html`<li><button class="plain wide" onClick=${() => loadConversations(50)}>
           Show more</button></li>`}
       </ul>
       <div class="places">
