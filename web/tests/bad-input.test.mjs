@@ -171,3 +171,13 @@ test("a result of 200 MB is a card that is read in parts", async () => {
   await page.getByRole("textbox").first().fill("still here");
   assert.deepEqual(page.wrong, []);
 });
+
+test("an address that was mangled leads to the chat", async () => {
+  for (const address of ["/#/c/100%25%", "/#/c/%/turn"]) {
+    const page = await look(place);
+    await page.goto(place.base + address);
+    await page.reload();
+    await page.getByText("What can I do for you?").waitFor();
+    assert.deepEqual(page.wrong, []);
+  }
+});

@@ -11,8 +11,17 @@ import { store, stored } from "./kept.js";
 function place() {
   const [screen, id, turn] = location.hash.replace(/^#\/?/, "").split("/");
   if (screen === "inbox" || screen === "servers" || screen === "usage" || screen === "settings") return { screen };
-  if (screen === "c" && id && turn) return { screen: "turn", id: decodeURIComponent(id), turn };
-  return { screen: "chat", id: screen === "c" && id ? decodeURIComponent(id) : null };
+  const id = screen === "c" && name ? decoded(name) : null;
+  return id !== null && turn ? { screen: "turn", id, turn } : { screen: "chat", id };
+}
+
+/** Nothing where an address was mangled. @param {string} text */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
 }
 
 /** @type {import("@preact/signals").Signal<Place>} */
