@@ -293,3 +293,34 @@ test("a long list stays as far as it was shown, with each conversation once, and
     await elsewhere.stop();
   }
 });
+
+test("what could not be deleted is there again, and what somebody goes on with is not deleted", async () => {
+  const page = await lookAt(place);
+  const { id } = await place.api("/conversations", { title: "Not to be lost" });
+  const entry = page.locator(".entry", { hasText: "Not to be lost" });
+  await page.reload();
+  await page.route(`**/conversations/${id}`, (route) => (route.request().method() === "DELETE" ? route.abort() : route.fallback()));
+  const remove = async () => {
+    await entry.hover();
+    await page.getByRole("button", { name: "Delete Not to be lost" }).click();
+    await entry.waitFor({ state: "detached" });
+  };
+  await remove();
+  await page.getByText("The server cannot be reached.").waitFor();
+  await entry.waitFor();
+  await page.unroute(`**/conversations/${id}`);
+  let isDeleted = false;
+  page.on("request", (request) => (isDeleted ||= request.method() === "DELETE"));
+  await entry.getByRole("link").click();
+  await page.getByRole("heading", { name: "Not to be lost" }).waitFor();
+  await page.clock.install();
+  await remove();
+  await page.goBack();
+  await say(page, "one more thing");
+  await page.getByText("You said: one more thing").waitFor();
+  await entry.waitFor();
+  await page.clock.fastForward(10_000);
+  await page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
+  assert.equal(isDeleted, false);
+  assert.deepEqual(page.wrong, []);
+});

@@ -9,7 +9,7 @@ import { store, stored } from "./kept.js";
 
 /** @returns {Place} */
 function place() {
-  const [screen, id, turn] = location.hash.replace(/^#\/?/, "").split("/");
+  const [screen, name, turn] = location.hash.replace(/^#\/?/, "").split("/");
   if (screen === "inbox" || screen === "servers" || screen === "usage" || screen === "settings") return { screen };
   const id = screen === "c" && name ? decoded(name) : null;
   return id !== null && turn ? { screen: "turn", id, turn } : { screen: "chat", id };
@@ -90,6 +90,9 @@ const wanted = { q: "", count: 50 };
  */
 export async function loadConversations(more = 0) {
   const q = search.value.trim();
+  const count = (wanted.q === q ? wanted.count : 50) + more;
+  Object.assign(wanted, { q, count });
+  const isOver = () => wanted.q !== q || wanted.count !== count;
   try {
     /** @type {any[]} */
     const data = [];
@@ -108,9 +111,6 @@ export async function loadConversations(more = 0) {
     if (isOver()) return;
     conversations.value = [...older.filter((found) => found !== null), ...list.values()];
     const shown = open.value;
-  const count = (wanted.q === q ? wanted.count : 50) + more;
-  Object.assign(wanted, { q, count });
-  const isOver = () => wanted.q !== q || wanted.count !== count;
     const own = list.get(shown?.id);
     if (shown?.info.value && own && own.title !== shown.info.value.title) shown.told({ title: own.title });
     moreConversations.value = cursor;
@@ -146,6 +146,9 @@ export async function loadModels() {
   }
 }
 
+/** The title of a conversation that may not be in the list. @param {string} id @returns {Promise<string>} */
+export const titleOf = async (id) => (conversations.peek().find((known) => known.id === id) ?? await call(`/conversations/${part(id)}`)).title;
+
 /** Why the server takes nothing of this page, where it does not. */
 export const shutOut = signal("");
 /** Browsers name their page with what may change something alone: what is asked here changes nothing, and is refused as all the rest would be. */
@@ -169,9 +172,6 @@ export async function toolNamed(name) {
 
 let listed = 0;
 function onChange() {
-/** The title of a conversation that may not be in the list. @param {string} id @returns {Promise<string>} */
-export const titleOf = async (id) => (conversations.peek().find((known) => known.id === id) ?? await call(`/conversations/${part(id)}`)).title;
-
   clearTimeout(listed);
   listed = setTimeout(() => {
     void loadConversations();
@@ -223,6 +223,7 @@ export function go(id) {
  */
 export async function say(text, content) {
   if (open.value) {
+    deleting.get(open.value.id)?.();
     open.value.send(text, content);
     return;
   }
@@ -256,17 +257,32 @@ export function remove(conversation) {
   const { id } = conversation;
   hidden.value = new Set([...hidden.value, id]);
   if (open.value?.id === id) go(null);
-  const send = () => void call(`/conversations/${part(id)}`, { method: "DELETE", keepalive: true }).catch(tellError);
-  const timer = setTimeout(() => {
-    window.removeEventListener("pagehide", send);
-    send();
-  }, 6_000);
-  window.addEventListener("pagehide", send, { once: true });
-  tell(`Deleted “${conversation.title ?? "Untitled"}”`, () => {
+  const show = () => (hidden.value = new Set([...hidden.value].filter((other) => other !== id)));
+  const over = () => {
     clearTimeout(timer);
     window.removeEventListener("pagehide", send);
-    hidden.value = new Set([...hidden.value].filter((other) => other !== id));
+    deleting.delete(id);
+  };
+  const send = () => {
+    over();
+    call(`/conversations/${part(id)}`, { method: "DELETE", keepalive: true }).catch((error) => {
+      show();
+      tellError(error);
+    });
+  };
+  const timer = setTimeout(send, 6_000);
+  window.addEventListener("pagehide", send);
+  const back = () => {
+    over();
+    show();
+  };
+  deleting.set(id, () => {
+    back();
+    tell("It is not deleted, since you go on with it.");
   });
+  tell(`Deleted “${conversation.title ?? "Untitled"}”`, back);
 }
+/** What keeps a conversation that is about to be deleted, by its id. @type {Map<string, () => void>} */
+const deleting = new Map();
 /** Conversations that are about to be deleted. @type {import("@preact/signals").Signal<Set<string>>} */
 export const hidden = signal(new Set());
