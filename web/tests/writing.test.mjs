@@ -230,3 +230,17 @@ test("a message that is said otherwise is kept until it is sent or given up", as
   assert.deepEqual(await kept(), []);
   assert.deepEqual(page.wrong, []);
 });
+
+test("a picture within a link is its words, a link to nowhere is text, and a cell may have lines", async () => {
+  const page = await look(place);
+  const answer = await answered(page, ["x", "", "[![build](https://ci.example/badge.svg) of it](https://ci.example/run) and [the guide](docs/guide.md) and ![a chart](https://ci.example/chart.png)", "",
+    "| a | b |", "|---|---|", "| one<br>two<BR/>three | `<br>` <b>no</b> |", "", "four<br>five"].join("\n"));
+  const links = await answer.locator("a").evaluateAll((all) => all.map((a) => [a.getAttribute("href"), a.textContent]));
+  assert.deepEqual(links, [["https://ci.example/run", "build of it"], [null, "the guide"], ["https://ci.example/chart.png", "a chart"]]);
+  const colours = await answer.locator("p", { hasText: "the guide" }).evaluate((words) => [words, ...words.querySelectorAll("a")].map((node) => getComputedStyle(node).color));
+  assert.equal(colours[2], colours[0]);
+  assert.notEqual(colours[1], colours[0]);
+  assert.deepEqual(await answer.locator("td").evaluateAll((cells) => cells.map((cell) => cell.innerHTML)), ["one<br>two<br>three", "<code dir=\"ltr\">&lt;br&gt;</code> &lt;b&gt;no&lt;/b&gt;"]);
+  assert.equal(await answer.locator("p", { hasText: "four" }).innerText(), "four<br>five");
+  assert.deepEqual(page.wrong, []);
+});

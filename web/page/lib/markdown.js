@@ -102,11 +102,28 @@ function blocksOf(tokens) {
 const renderer = new Renderer();
 /** @param {string} text */
 const escaped = (text) => text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
-// Markup that a model writes is shown as it is written.
-renderer.html = ({ text }) => escaped(text);
-// Nothing is loaded from elsewhere: an image is a link to it.
-renderer.image = ({ href, text }) =>
-  `<a class="image" href="${escaped(href)}">${escaped(text || href.slice(0, 80))}</a>`;
+const { link, tablecell } = renderer;
+let isInLink = false;
+let isInCell = false;
+renderer.link = (token) => {
+  isInLink = true;
+  const made = link.call(renderer, token);
+  isInLink = false;
+  return made;
+};
+renderer.tablecell = (token) => {
+  isInCell = true;
+  const made = tablecell.call(renderer, token);
+  isInCell = false;
+  return made;
+};
+// Markup that a model writes is shown as it is written; a cell has no other way to end a line.
+renderer.html = ({ text }) => (isInCell && /^<br ?\/?>$/i.test(text) ? "<br>" : escaped(text));
+// Nothing is loaded from elsewhere: an image is a link to it, and within a link its words.
+renderer.image = ({ href, text }) => {
+  const words = escaped(text || href.slice(0, 80));
+  return isInLink ? words : `<a class="image" href="${escaped(href)}">${words}</a>`;
+};
 renderer.checkbox = ({ checked }) => (checked ? "☑ " : "☐ ");
 
 const purify = DOMPurify(window);
