@@ -102,10 +102,21 @@ test("tools are chosen for a conversation", async () => {
   await page.getByRole("dialog").getByLabel(/Read a file/).waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "None" }).click();
   await page.getByRole("dialog").getByLabel(/Read a file/).check();
+  // While something is searched for, all and none are those that are found.
+  const search = page.getByLabel("Search tools");
+  const choose = async (words, name) => {
+    await search.fill(words);
+    await page.waitForFunction(() => document.querySelectorAll(".tool-choice").length === 1);
+    await page.getByRole("dialog").getByRole("button", { name }).click();
+    await search.fill("");
+  };
+  await choose("filesystem__stat", "All");
+  await choose("command__run", "All");
+  await choose("filesystem__stat", "None");
   await page.getByRole("button", { name: "Close" }).click();
   await say(page, "which?");
   await page.getByText("You said: which?").waitFor();
-  assert.deepEqual(place.model.requests.at(-1).tools.map((tool) => tool.function.name), ["filesystem__read"]);
+  assert.deepEqual(place.model.requests.at(-1).tools.map((tool) => tool.function.name).sort(), ["command__run", "filesystem__read"]);
 });
 
 test("the boxes of the tools are what is stored, however long that takes and where it is refused", async () => {
