@@ -10,7 +10,7 @@ import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
 const kinds = fileURLToPath(new URL("kinds.mjs", import.meta.url));
 let place;
 before(async () => {
-  place = await startPlace({ config: `[mcp.servers.kinds]\ncommand = "node"\nargs = ${JSON.stringify([kinds, "."])}\n` });
+  place = await startPlace({ config: `[mcp.servers.kinds]\ncommand = "node"\nargs = ${JSON.stringify([kinds, "."])}\nsampling = { allow = true }\n` });
 });
 after(async () => { await closeBrowser(); await place?.stop(); });
 
@@ -214,4 +214,20 @@ test("a call that waited and was stopped is said not to have run", async () => {
   await page.getByText("The same turn: what ran stays.").waitFor();
   await page.reload();
   await page.locator(".card .word", { hasText: "did not run" }).waitFor();
+});
+
+test("a question to a model has all that it is asked, how much it may answer, and the tools that it may ask for", async () => {
+  const page = await lookAt(place);
+  await say(page, "tool kinds__samples {}");
+  await page.getByRole("button", { name: "Allow once" }).click();
+  const asked = page.getByRole("group", { name: "Question of kinds" });
+  await asked.getByText("It wants scripted/one asked this, for at most 1,500 tokens, and is told the answer:").waitFor();
+  await asked.getByText("The model may ask for tools of the server: rhymes meanings").waitFor();
+  assert.deepEqual(await asked.locator("pre").allInnerTexts(), ["One word.", "What rhymes with June?"]);
+  await page.getByRole("link", { name: /Waiting for you/ }).click();
+  await asked.getByText("at most 1,500 tokens").waitFor();
+  await asked.getByText("tools of the server: rhymes meanings").waitFor();
+  await asked.getByRole("button", { name: "Decline" }).click();
+  await asked.waitFor({ state: "detached" });
+  assert.deepEqual(page.wrong, []);
 });

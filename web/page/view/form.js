@@ -51,9 +51,10 @@ function Address({ question, answer }) {
 /** A server that wants a model asked. @param {{sampling: any, answer: (body: any) => Promise<void>}} props */
 function Sampling({ sampling, answer }) {
   const words = (/** @type {any} */ content) => [content].flat().map((block) => block.text ?? JSON.stringify(block)).join("\n");
-  return html`<p>It wants ${sampling.model ? html`<code>${sampling.model}</code>` : "the model"} asked this, and is told the answer:</p>
-    ${(sampling.system_prompt ?? sampling.systemPrompt) && html`<pre class="plain-text" tabindex="0" aria-label="System prompt">${sampling.system_prompt ?? sampling.systemPrompt}</pre>`}
+  return html`<p>It wants ${sampling.model ? html`<code>${sampling.model}</code>` : "the model"} asked this, for at most ${sampling.max_tokens.toLocaleString("en")} tokens, and is told the answer:</p>
+    ${sampling.system_prompt && html`<pre class="plain-text" tabindex="0" aria-label="System prompt">${sampling.system_prompt}</pre>`}
     ${sampling.messages.map((/** @type {any} */ said) => html`<pre class="plain-text" tabindex="0" aria-label=${`Message of the ${said.role}`}>${words(said.content)}</pre>`)}
+    ${sampling.tools?.length > 0 && html`<p>The model may ask for tools of the server: ${sampling.tools.map((/** @type {any} */ tool) => html`<code>${tool.name ?? tool}</code> `)}</p>`}
     <${Answers} answer=${answer} accept="Ask the model" content=${() => undefined} />`;
 }
 
