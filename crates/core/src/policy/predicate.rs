@@ -289,8 +289,11 @@ fn compare(a: &Number, b: &Number) -> std::cmp::Ordering {
     }
 }
 
-/// The programs of an argument: a shell line, a list of program and arguments, or a program whose arguments are in the
-/// argument `args` beside it. `None` where it is none of these.
+/// The name of an argument that holds several commands where it is a list.
+pub(super) const SEVERAL: &str = "commands";
+
+/// The programs of an argument: a shell line, a list of lines where its name says so, else of program and arguments, or a
+/// program whose arguments are in the argument `args` beside it. `None` where it is none of these.
 pub(super) fn programs(value: &Value, arguments: &Value, key: &str) -> Option<Programs> {
     let (around, name) = match key.rsplit_once('/').filter(|_| key.starts_with('/')) {
         Some((parent, name)) => (arguments.pointer(parent), name),
@@ -307,7 +310,7 @@ pub(super) fn programs(value: &Value, arguments: &Value, key: &str) -> Option<Pr
         },
         Value::Array(words) => {
             let words: Vec<&str> = words.iter().map(Value::as_str).collect::<Option<_>>()?;
-            Some(Programs::of_arguments(words))
+            Some(if name == SEVERAL { Programs::of_lines(&words) } else { Programs::of_arguments(words) })
         }
         _ => None,
     }

@@ -81,7 +81,7 @@ impl Programs {
     pub(super) fn of_arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         let words: Vec<&str> = words.into_iter().collect();
         let mut programs = Self::default();
-        if let Some(line) = words.first().filter(|word| word.contains(|c: char| c.is_whitespace() || ";|&<>()$`".contains(c))) {
+        if let Some(line) = words.first().filter(|word| looks_like_a_line(word)) {
             programs.line(line, 0);
             programs.has_unknown = true;
         }
@@ -90,6 +90,16 @@ impl Programs {
         programs.has_unknown |= most < words.len();
         let words: Vec<Word> = words.into_iter().take(most).map(Word::literal).collect();
         programs.command(&words, Tail::Whole, 0);
+        programs
+    }
+
+    /// Those of several lines. A tool may take words alone for a program with its arguments.
+    pub(super) fn of_lines(lines: &[&str]) -> Self {
+        let is_words = lines.first().is_some_and(|first| !looks_like_a_line(first));
+        let mut programs = if is_words { Self::of_arguments(lines.iter().copied()) } else { Self::default() };
+        for line in lines {
+            programs.line(line, 0);
+        }
         programs
     }
 
@@ -504,6 +514,10 @@ fn git_command_starts_others(command: &str, rest: &[Word]) -> bool {
         | "hook" | "shell" | "remote-ext" | "web--browse" | "svn" | "p4" | "cvsimport" | "for-each-repo" => true,
         _ => false,
     }
+}
+
+fn looks_like_a_line(word: &str) -> bool {
+    word.contains(|c: char| c.is_whitespace() || ";|&<>()$`".contains(c))
 }
 
 /// Words with which a shell's own constructions begin: behind a wrapper they are read by nobody here.

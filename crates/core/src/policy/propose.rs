@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::predicate::{can_name_program, object, programs};
+use super::predicate::{SEVERAL, can_name_program, object, programs};
 use super::programs::Program;
 use super::{Action, PredicateText, RuleText, Tests};
 
 /// Names of arguments that hold a command.
-const COMMANDS: &[&str] = &["command", "cmd", "commands", "script"];
+const COMMANDS: &[&str] = &["command", "cmd", SEVERAL, "script"];
 /// Names of arguments that hold a path.
 const PATHS: &[&str] = &["path", "file_path", "filepath", "file", "directory", "source", "destination", "paths"];
 
@@ -46,8 +46,12 @@ fn is_one_of(test: &PredicateText) -> bool {
     matches!(test, PredicateText::Tests(tests) if tests.one_of.is_some())
 }
 
-/// The programs where all of them are known; else the very line.
+/// The programs where all of them are known; else the very line. So of several commands: what is typed one after the other may be
+/// for what the one before has begun.
 fn command(key: &str, value: &Value, arguments: &Value, action: Action) -> PredicateText {
+    if key == SEVERAL {
+        return exactly(value);
+    }
     let Some(found) = programs(value, arguments, key) else { return exactly(value) };
     let is_certain = |program: &&Program| program.trusted_name().is_some() || program.word.starts_with('/');
     let is_known = !found.has_unknown && !found.writes && found.counted().next().is_some();

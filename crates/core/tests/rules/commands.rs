@@ -487,6 +487,27 @@ fn arguments_beside_what_a_pointer_leads_to_are_read() {
 }
 
 #[test]
+fn each_of_several_commands_is_a_line() {
+    for (key, arguments, named, rm) in [
+        ("commands", json!({"commands": ["git status", "ls | git apply"]}), In, Out),
+        ("commands", json!({"commands": ["git", "ls"]}), In, Out),
+        ("commands", json!({"commands": ["ls", "rm -rf /"]}), Mixed, Mixed),
+        ("commands", json!({"commands": ["ls", "rm"]}), Mixed, Mixed),
+        ("commands", json!({"commands": ["ls -l", "$x"]}), Mixed, Mixed),
+        ("/options/commands", json!({"options": {"commands": ["ls", "rm -rf /"]}}), Mixed, Mixed),
+        // What a tool may take for one program with its arguments.
+        ("commands", json!({"commands": ["git", "submodule", "foreach", "rm"]}), Mixed, Mixed),
+        ("commands", json!({"commands": ["git", "status"]}), Mixed, Out),
+        ("commands", json!({"commands": "ls\nrm x"}), Mixed, Mixed),
+        ("commands", json!({"commands": ["ls", 1]}), Mixed, Mixed),
+        ("commands", json!({"commands": []}), Out, Out),
+    ] {
+        let is = |program: Value| crate::is("lab__batch", &json!({key: {"program": program}}), &arguments);
+        assert_eq!((is(json!(["git", "ls"])), is(json!("rm"))), (named, rm), "{key} {arguments}");
+    }
+}
+
+#[test]
 fn programs_are_named_by_glob_and_by_path() {
     let cases = [
         (json!("python3*"), "python3.12 x.py", In),

@@ -313,6 +313,8 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
         ),
         ("command__run", json!({"command": "/opt/a/'b*' x"}), "allow command__run when command program /opt/a/b*"),
         ("command__run", json!({"command": "'g[a\\m'"}), "allow command__run when command is \"'g[a\\\\m'\" and stdin is null"),
+        ("x__batch", json!({"commands": ["ls", "git log"]}), "allow x__batch when commands is [\"ls\",\"git log\"]"),
+        ("x__batch", json!({"commands": "ls"}), "allow x__batch when commands is \"ls\""),
         ("x__t*", json!({}), "allow x__t[*]"),
         ("x__a\\b", json!({}), "allow x__a\\\\b"),
     ] {
