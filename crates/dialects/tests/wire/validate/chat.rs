@@ -16,6 +16,14 @@ pub(crate) enum Server {
     Compatible,
     /// Mistral: ids of nine letters and digits.
     Mistral,
+    /// Kimi while it thinks: reasoning on every message with calls.
+    Kimi,
+    /// Perplexity: neither two of a person in a row, nor one behind results.
+    Perplexity,
+    /// A server of models whose chat templates refuse two of a person in a row.
+    Template,
+    /// Gemini from its third generation on: a signature on the first call of each message.
+    Google,
 }
 
 /// What the server would refuse.
@@ -230,6 +238,12 @@ fn messages(found: &mut Findings, at: &At<'_, '_>, server: Server) {
         if server == Server::Mistral && role == "user" {
             found.demand(&message, last != "tool", "unexpected role `user` after role `tool`");
         }
+        if server == Server::Template && role == "user" {
+            found.demand(&message, last != "user", "conversation roles must alternate");
+        }
+        if server == Server::Perplexity && role == "user" {
+            found.demand(&message, !matches!(last, "user" | "tool"), "user or tool message(s) should alternate");
+        }
         last = role;
     }
     found.demand(at, due.is_empty(), format_args!("these tool_call_ids did not have response messages: {}", due.join(", ")));
@@ -269,6 +283,14 @@ fn assistant<'v>(found: &mut Findings, message: &At<'_, 'v>, server: Server, due
     }
     let Some(calls) = message.key("tool_calls") else { return };
     found.list(&calls);
+    if server == Server::Kimi {
+        let is_there = !message.str_of("reasoning_content").is_empty();
+        found.demand(message, is_there, "thinking is enabled but reasoning_content is missing");
+    }
+    if server == Server::Google {
+        let is_signed = calls.value[0]["extra_content"]["google"]["thought_signature"].is_string();
+        found.demand(message, is_signed, "function call is missing a thought_signature");
+    }
     let mut ids = HashSet::new();
     for call in calls.items() {
         let optional: &[&str] = if server == Server::OpenAi { &[] } else { &["index", "extra_content"] };
@@ -279,7 +301,7 @@ fn assistant<'v>(found: &mut Findings, message: &At<'_, 'v>, server: Server, due
                 Server::OpenAi => {
                     found.spelled(&at, 40, "call id of at most 40 characters", |b| is_word(b) || matches!(b, b'.' | b':'))
                 }
-                Server::Compatible => found.filled(&at),
+                Server::Compatible | Server::Kimi | Server::Perplexity | Server::Template | Server::Google => found.filled(&at),
                 Server::Mistral => {
                     found.demand(&at, at.str().is_some_and(|id| id.len() == 9), "a call id has a length of 9");
                     found.spelled(&at, 9, "call id of a-z, A-Z, 0-9", |byte| byte.is_ascii_alphanumeric())

@@ -179,3 +179,43 @@ fn each_broken_rule_of_mistral_is_seen() {
     ];
     check(&body, |body| validate(body, Server::Mistral), rows);
 }
+
+#[test]
+fn each_broken_rule_of_kimi_is_seen() {
+    let mut body = valid();
+    body["messages"][2]["reasoning_content"] = json!(" ");
+    let rows: &[Row] = &[
+        ("no reasoning", |b| remove(&mut b["messages"][2], "reasoning_content"), "reasoning_content is missing"),
+        ("empty reasoning", |b| b["messages"][2]["reasoning_content"] = json!(""), "reasoning_content is missing"),
+    ];
+    check(&body, |body| validate(body, Server::Kimi), rows);
+}
+
+#[test]
+fn each_broken_rule_of_perplexity_is_seen() {
+    let rows: &[Row] = &[
+        (
+            "two of a person in a row",
+            |b| list(&mut b["messages"]).push(json!({"role": "user", "content": "u"})),
+            "should alternate",
+        ),
+        ("a person behind a result", |b| b["messages"][5] = json!({"role": "user", "content": "u"}), "should alternate"),
+    ];
+    check(&valid(), |body| validate(body, Server::Perplexity), rows);
+}
+
+#[test]
+fn each_broken_rule_of_gemini_under_this_format_is_seen() {
+    let mut body = valid();
+    body["messages"][2]["tool_calls"][0]["extra_content"] = json!({"google": {"thought_signature": "c2ln"}});
+    let unsigned = |b: &mut Value| remove(&mut b["messages"][2]["tool_calls"][0], "extra_content");
+    let rows: &[Row] = &[("a first call without a signature", unsigned, "missing a thought_signature")];
+    check(&body, |body| validate(body, Server::Google), rows);
+}
+
+#[test]
+fn each_broken_rule_of_a_template_is_seen() {
+    let twice = |b: &mut Value| list(&mut b["messages"]).push(json!({"role": "user", "content": "u"}));
+    let rows: &[Row] = &[("two of a person in a row", twice, "roles must alternate")];
+    check(&valid(), |body| validate(body, Server::Template), rows);
+}
