@@ -173,6 +173,9 @@ pub enum ReasoningReplay {
     Always,
     /// All; `reasoning_content` is empty where there is none.
     Required,
+    /// Those with calls; `reasoning_content` is a space where there is none, for which Kimi takes an empty one too. The models named
+    /// `moonshot-v1`, and those that are known not to think, are told no more than what they said.
+    RequiredWithCalls,
 }
 
 /// Which call ids an endpoint takes.

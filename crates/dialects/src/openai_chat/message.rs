@@ -10,6 +10,7 @@ use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, Se
 use super::reasoning;
 use super::settings;
 use crate::dialect::Target;
+use crate::facts::ReasoningStyle;
 use crate::form::{self, Held};
 use crate::ids::Ids;
 use crate::json;
@@ -101,6 +102,8 @@ pub(crate) struct Writer {
 
 /// What an assistant says between results and a user message, where an endpoint demands that one speaks there.
 const AFTER_RESULTS: &str = "I have the results.";
+/// The reasoning of a message that has none, where an endpoint demands some and takes an empty text for none.
+const NO_REASONING: &str = " ";
 
 impl MessageWriter for Writer {
     fn push(&mut self, target: &Target<'_>, message: &PromptMessage<'_>, out: &mut Vec<u8>) {
@@ -196,7 +199,7 @@ impl Writer {
             // Nothing of it means anything here: it came from elsewhere, or was reasoning alone.
             return;
         }
-        replay_reasoning(target.profile, message, is_origin, &mut written);
+        replay_reasoning(target, message, is_origin, &mut written);
         written.content = if text.is_empty() {
             match target.profile.empty_content {
                 EmptyContent::Null => Some(Content::Null),
@@ -341,10 +344,12 @@ fn part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'a>> {
     }
 }
 
-fn replay_reasoning<'a>(profile: &Profile, message: &'a AssistantMessage, is_origin: bool, written: &mut Message<'a>) {
-    let is_wanted = match profile.reasoning_replay {
+fn replay_reasoning<'a>(target: &Target<'_>, message: &'a AssistantMessage, is_origin: bool, written: &mut Message<'a>) {
+    let replay = target.profile.reasoning_replay;
+    let has_calls = !written.tool_calls.is_empty();
+    let is_wanted = match replay {
         ReasoningReplay::Never => return,
-        ReasoningReplay::WithCalls => !written.tool_calls.is_empty(),
+        ReasoningReplay::WithCalls | ReasoningReplay::RequiredWithCalls => has_calls,
         ReasoningReplay::Always | ReasoningReplay::Required => true,
     };
     if is_wanted && is_origin {
@@ -367,9 +372,21 @@ fn replay_reasoning<'a>(profile: &Profile, message: &'a AssistantMessage, is_ori
             }
         }
     }
-    if profile.reasoning_replay == ReasoningReplay::Required {
+    if replay == ReasoningReplay::Required {
         written.reasoning_content.get_or_insert_default();
     }
+    if replay == ReasoningReplay::RequiredWithCalls && has_calls && may_think(target) {
+        let text = written.reasoning_content.get_or_insert_default();
+        if text.is_empty() {
+            *text = Cow::Borrowed(NO_REASONING);
+        }
+    }
+}
+
+/// Whether nothing says that the model does not think: what is known of it, or a name of the family before those that do.
+fn may_think(target: &Target<'_>) -> bool {
+    let name = target.origin.model.rsplit('/').next().unwrap_or_default();
+    target.model.reasoning != Some(ReasoningStyle::Never) && !name.starts_with("moonshot-v1")
 }
 
 fn image(data: &str) -> Option<Part<'_>> {

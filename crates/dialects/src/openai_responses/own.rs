@@ -49,7 +49,7 @@ impl<'a> Own<'a> {
         }
         let is_wanted = match profile.reasoning_replay {
             ReasoningReplay::Never => false,
-            ReasoningReplay::WithCalls => message.calls().next().is_some(),
+            ReasoningReplay::WithCalls | ReasoningReplay::RequiredWithCalls => message.calls().next().is_some(),
             ReasoningReplay::Always | ReasoningReplay::Required => true,
         };
         is_wanted && !self.item.content.0.is_empty()

@@ -139,7 +139,7 @@ impl Profile {
         ),
         (
             "moonshot",
-            Self { reasoning_replay: ReasoningReplay::WithCalls, tool_choice: ToolChoices::NoneOnly, ..Self::HOSTED },
+            Self { reasoning_replay: ReasoningReplay::RequiredWithCalls, tool_choice: ToolChoices::NoneOnly, ..Self::HOSTED },
             &["api.moonshot.ai", "api.moonshot.cn"],
         ),
         ("ollama", Self { tool_choice: ToolChoices::NoneOnly, ..Self::COMPATIBLE }, &[":11434"]),

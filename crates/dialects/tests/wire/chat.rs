@@ -1,5 +1,6 @@
 //! Chat Completions.
 
+mod elsewhere;
 mod golden;
 mod presets;
 mod quirks;
