@@ -157,7 +157,14 @@ impl Profile {
         ("gemini", Self::OPEN, &["generativelanguage.googleapis.com"]),
         (
             "perplexity",
-            Self { tools: false, think_tags: true, structured_output: StructuredOutput::JsonSchemaAlone, ..Self::OPEN },
+            Self {
+                tools: false,
+                think_tags: true,
+                structured_output: StructuredOutput::JsonSchemaAlone,
+                assistant_after_results: true,
+                joins_messages: true,
+                ..Self::OPEN
+            },
             &["api.perplexity.ai"],
         ),
         ("mira", Self { tools: false, ..Self::OPEN }, &["api.mira.network"]),
