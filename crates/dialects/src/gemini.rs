@@ -17,7 +17,8 @@ use crate::failure::{self, malformed};
 use crate::kept::Kept;
 use crate::profile::Profile;
 
-pub(crate) use message::Writer;
+pub(crate) use message::{NO_SIGNATURE, Writer};
+pub(crate) use model::Model;
 
 /// The Gemini format.
 #[derive(Debug, Clone, Copy)]

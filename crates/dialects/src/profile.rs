@@ -33,6 +33,9 @@ pub struct Profile {
     pub recover_text_calls: TextForms,
     /// Which call ids the endpoint takes.
     pub tool_call_ids: ToolCallIds,
+    /// Whether the first call of a message is marked as made elsewhere where it has no signature and the model is one of Gemini's
+    /// that demand one.
+    pub signed_calls: bool,
     /// What stands for the content of a message that has calls alone.
     pub empty_content: EmptyContent,
     /// Whether an assistant message may carry `refusal`.
@@ -364,7 +367,7 @@ mod tests {
     fn every_switch_can_be_set() {
         let table = r#"{"preset":"compatible","system_role":"developer","max_tokens_field":"max_completion_tokens",
             "stream_usage":false,"reasoning_effort":false,"reasoning_replay":"always","think_tags":false,
-            "recover_text_calls":["mistral"],"tool_call_ids":"any","empty_content":"text","refusal_field":true,"images":false,
+            "recover_text_calls":["mistral"],"tool_call_ids":"any","signed_calls":true,"empty_content":"text","refusal_field":true,"images":false,
             "documents":true,"tool_schemas":"strict","schema_fields":"openapi","done_without_finish":true,"key_header":"api_key","tools":false,
             "tool_choice":"unnamed","structured_output":"prompt","assistant_after_results":true,
             "structured_output_with_tools":false,"joins_messages":false,
@@ -379,6 +382,7 @@ mod tests {
             think_tags: false,
             recover_text_calls: TextForms::only(crate::TextForm::Mistral),
             tool_call_ids: ToolCallIds::Any,
+            signed_calls: true,
             empty_content: EmptyContent::Text,
             refusal_field: true,
             images: false,

@@ -24,7 +24,7 @@ const GO_ON: &str = "(Go on.)";
 /// A message of the user's that holds nothing.
 const NOTHING: &str = "(empty message)";
 /// Stands for the signature of a call that another model made (Gemini API, "Thought signatures").
-pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+pub(crate) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -11,7 +11,7 @@ const THINKING_GENERATION: f32 = 2.5;
 
 /// A model, by its name.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Model<'a> {
+pub(crate) struct Model<'a> {
     /// Without the collection in front of it.
     name: &'a str,
     facts: &'a ModelFacts,
@@ -27,7 +27,7 @@ pub(super) enum Thinking {
 }
 
 impl<'a> Model<'a> {
-    pub(super) fn new(name: &'a str, facts: &'a ModelFacts) -> Self {
+    pub(crate) fn new(name: &'a str, facts: &'a ModelFacts) -> Self {
         Self { name: name.rsplit('/').next().unwrap_or(name), facts }
     }
 
@@ -40,7 +40,7 @@ impl<'a> Model<'a> {
     }
 
     /// Whether the API refuses calls without a signature, and takes images in results.
-    pub(super) fn is_signed(self) -> bool {
+    pub(crate) fn is_signed(self) -> bool {
         self.generation().is_some_and(|generation| generation >= SIGNED_GENERATION)
     }
 

@@ -12,6 +12,7 @@ use super::settings;
 use crate::dialect::Target;
 use crate::facts::ReasoningStyle;
 use crate::form::{self, Held};
+use crate::gemini::{Model, NO_SIGNATURE};
 use crate::ids::Ids;
 use crate::json;
 use crate::kept::MessageWriter;
@@ -77,7 +78,20 @@ struct Call<'a> {
     kind: &'static str,
     function: Function<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    extra_content: Option<&'a RawValue>,
+    extra_content: Option<Extra<'a>>,
+}
+
+/// What a call holds besides its name, id and arguments.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Extra<'a> {
+    Own(&'a RawValue),
+    Google { google: Signature },
+}
+
+#[derive(Debug, Serialize)]
+struct Signature {
+    thought_signature: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -183,7 +197,7 @@ impl Writer {
                 AssistantBlock::Text { text: more, .. } | AssistantBlock::Refusal { text: more } => append(&mut text, more),
                 AssistantBlock::Call(call) => {
                     let index = u32::try_from(written.tool_calls.len()).unwrap_or(u32::MAX);
-                    written.tool_calls.push(self.call(CallId { message: seq, index }, call, is_origin));
+                    written.tool_calls.push(self.call(target, CallId { message: seq, index }, call, is_origin));
                 }
                 AssistantBlock::Opaque { .. } => {
                     let told = media::for_others(block, is_origin, &text);
@@ -214,15 +228,20 @@ impl Writer {
         written.write(out);
     }
 
-    fn call<'a>(&mut self, own: CallId, call: &'a ToolCall, is_origin: bool) -> Call<'a> {
+    fn call<'a>(&mut self, target: &Target<'_>, own: CallId, call: &'a ToolCall, is_origin: bool) -> Call<'a> {
         let id = self.ids.id(own, call.provider_id.as_deref().filter(|_| is_origin));
         self.newest_ids.push(id.clone());
         let native = call.native.as_ref().filter(|_| is_origin);
+        let extra = native.and_then(|native| reasoning::extra_content(&native.0)).map(Extra::Own);
+        // Only the first call of a step is signed.
+        let is_signed =
+            own.index == 0 && target.profile.signed_calls && Model::new(&target.origin.model, target.model).is_signed();
+        let unsigned = is_signed.then_some(Extra::Google { google: Signature { thought_signature: NO_SIGNATURE } });
         Call {
             id,
             kind: "function",
             function: Function { name: wire_name(&call.name), arguments: call.arguments_object() },
-            extra_content: native.and_then(|native| reasoning::extra_content(&native.0)),
+            extra_content: extra.or(unsigned),
         }
     }
 

@@ -20,6 +20,7 @@ impl Profile {
         think_tags: true,
         recover_text_calls: TextForms::ALL,
         tool_call_ids: ToolCallIds::Max40,
+        signed_calls: false,
         empty_content: EmptyContent::Null,
         refusal_field: false,
         images: true,
@@ -154,7 +155,7 @@ impl Profile {
         ("cerebras", Self::OPEN, &["api.cerebras.ai"]),
         ("sambanova", Self::OPEN, &["api.sambanova.ai"]),
         ("xai", Self::OPEN, &["api.x.ai"]),
-        ("gemini", Self::OPEN, &["generativelanguage.googleapis.com"]),
+        ("gemini", Self { signed_calls: true, ..Self::OPEN }, &["generativelanguage.googleapis.com"]),
         (
             "perplexity",
             Self {

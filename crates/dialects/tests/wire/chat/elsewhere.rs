@@ -69,3 +69,29 @@ fn a_message_with_calls_has_some_reasoning_where_kimi_demands_it() {
     assert_eq!(reasoning("moonshot", "kimi-k2-0905-preview", &never), own);
     assert_eq!(reasoning("groq", "kimi-k2.5", &unknown), own);
 }
+
+#[test]
+fn the_first_call_of_a_message_is_marked_where_gemini_demands_a_signature() {
+    let signed = r#"{"extra_content":{"google":{"thought_signature":"c2ln"}}}"#;
+    let messages = |model| {
+        [
+            says("other", vec![call(Some(signed)), call(None)]),
+            says(model, vec![call(Some(signed)), call(None)]),
+            says(model, vec![call(None)]),
+        ]
+    };
+    let signatures = |preset, model| -> Vec<Value> {
+        let shown = shown(preset, model, &ModelFacts::default(), &messages(model));
+        let calls = shown.iter().flat_map(|message| message["tool_calls"].as_array().unwrap());
+        calls.map(|call| call["extra_content"]["google"]["thought_signature"].clone()).collect()
+    };
+    let mark = json!("skip_thought_signature_validator");
+    let own = json!("c2ln");
+    let marked = [mark.clone(), Value::Null, own.clone(), Value::Null, mark];
+    for model in ["gemini-3-flash-preview", "models/gemini-3.1-pro-preview", "gemini-flash-latest"] {
+        assert_eq!(signatures("gemini", model), marked, "{model}");
+    }
+    let only_own = [Value::Null, Value::Null, own, Value::Null, Value::Null];
+    assert_eq!(signatures("gemini", "gemini-2.5-flash"), only_own);
+    assert_eq!(signatures("openrouter", "google/gemini-3-flash-preview"), only_own);
+}
