@@ -176,7 +176,11 @@ impl Profile {
             Self { tool_choice: ToolChoices::NoneOnly, reasoning_field: ReasoningField::Thinking, ..Self::OPEN },
             &["api.z.ai", "open.bigmodel.cn"],
         ),
-        ("qwen", Self { reasoning_field: ReasoningField::EnableThinking, ..Self::OPEN }, &[".aliyuncs.com"]),
+        (
+            "qwen",
+            Self { forced_calls_while_thinking: false, reasoning_field: ReasoningField::EnableThinking, ..Self::OPEN },
+            &[".aliyuncs.com"],
+        ),
     ];
 
     /// The preset with this name.

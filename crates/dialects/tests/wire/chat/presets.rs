@@ -134,13 +134,18 @@ fn a_model_that_cannot_be_made_to_call_while_it_thinks_does_not_think() {
     let sent = |preset, choice, effort| {
         let asked = TurnSettings { tool_choice: choice, reasoning_effort: effort, ..settings() };
         let body = body(preset, &asked);
-        (body["tool_choice"].clone(), body["thinking"].clone(), body["reasoning_effort"].clone())
+        let field = if body.get("enable_thinking").is_some() { "enable_thinking" } else { "thinking" };
+        (body["tool_choice"].clone(), body[field].clone(), body["reasoning_effort"].clone())
     };
     let off = json!({"type": "disabled"});
     let thinks = Some(ReasoningEffort::High);
     for effort in [None, thinks] {
         assert_eq!(sent("deepseek", Some(ToolChoice::Required), effort), (json!("required"), off.clone(), Value::Null));
+        assert_eq!(sent("qwen", Some(ToolChoice::Required), effort), (json!("required"), json!(false), Value::Null));
+        let one = Some(ToolChoice::Tool("f".to_owned()));
+        assert_eq!(sent("qwen", one, effort), (named("f"), json!(false), Value::Null));
     }
+    assert_eq!(sent("qwen", None, thinks), (Value::Null, json!(true), Value::Null));
     let on = (Value::Null, json!({"type": "enabled"}), json!("high"));
     assert_eq!(sent("deepseek", None, thinks), on);
     let none = (json!("none"), json!({"type": "enabled"}), json!("high"));
