@@ -62,6 +62,8 @@ pub(crate) fn page(body: &[u8]) -> ProviderFailure {
 struct Said {
     message: Option<String>,
     code: Option<String>,
+    /// `MiniMax`'s own code, whose numbers mean other things elsewhere.
+    base_code: Option<u64>,
     error_type: Option<String>,
     /// Finer words than the type: reasons and codes among the details.
     details: Vec<String>,
@@ -94,7 +96,8 @@ impl Said {
             .or_else(|| base.and_then(|base| base.get("status_msg")).and_then(text_of))
             .or_else(|| value.as_str().map(str::to_owned));
         let code = inner.get("code").or_else(|| value.get("code")).and_then(text_of);
-        let code = code.or_else(|| base.and_then(|base| base.get("status_code")).and_then(text_of));
+        let base_code = base.and_then(|base| base.get("status_code"));
+        let code = code.or_else(|| base_code.and_then(text_of));
         let status = inner.get("status").and_then(Value::as_u64).or_else(|| inner.get("code").and_then(Value::as_u64));
         // An event of the kind `error` says no more with it than that it is one.
         let error_type = inner.get("type").or_else(|| value.get("error_type")).and_then(text_of).filter(|word| word != "error");
@@ -104,6 +107,7 @@ impl Said {
             retry_after_ms: details.and_then(retry_info).or_else(|| message.as_deref().and_then(retry_in_words)),
             message: message.map(|message| cut(&message, MAX_MESSAGE_BYTES).to_owned()),
             code,
+            base_code: base_code.and_then(Value::as_u64),
             error_type: error_type.or_else(|| inner.get("status").and_then(Value::as_str).map(str::to_owned)),
             details: details.map(details_of).unwrap_or_default(),
             param: inner.get("param").and_then(text_of).map(|param| cut(&param, 200).to_owned()),
@@ -142,10 +146,11 @@ impl Said {
         {
             return K::ContextLength;
         }
-        if is_any(&QUOTA_WORDS) || self.is_used_up(status, &message) {
+        if is_any(&QUOTA_WORDS) || self.base_code == Some(1008) || self.is_used_up(status, &message) {
             return K::Quota;
         }
-        if is_any(&["invalid_api_key", "authentication_error", "API_KEY_INVALID", "API_KEY_EXPIRED", "1004"]) {
+        let is_refused_key = is_any(&["invalid_api_key", "authentication_error", "API_KEY_INVALID", "API_KEY_EXPIRED"]);
+        if is_refused_key || self.base_code == Some(1004) {
             return K::Auth;
         }
         if is_any(&["content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"]) {
@@ -161,7 +166,8 @@ impl Said {
         if matches!(status, None | Some(400 | 413 | 429)) && is_over_the_rate(&message) {
             return K::ContextLength;
         }
-        if is_any(&["rate_limit_exceeded", "rate_limit_error", "1002"]) || message.contains("service tier capacity exceeded") {
+        let is_too_often = is_any(&["rate_limit_exceeded", "rate_limit_error"]) || self.base_code == Some(1002);
+        if is_too_often || message.contains("service tier capacity exceeded") {
             return K::RateLimit;
         }
         match status {
@@ -190,9 +196,9 @@ impl Said {
     }
 }
 
-/// The words of quotas that are used up.
+/// The words of quotas that are used up; the number is Z.ai's.
 const QUOTA_WORDS: [&str; 6] =
-    ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error", "insufficient_balance", "1008"];
+    ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error", "insufficient_balance", "1113"];
 
 /// What an error's type means where there is no status: in an event of a stream, or in a body of a success.
 fn of_word(word: &str) -> Option<ProviderFailureKind> {
@@ -441,6 +447,29 @@ mod tests {
             (413, error("request_too_large: Request exceeds the maximum size", ""), K::TooLarge),
             (400, error("Failed to call a function.", "tool_use_failed"), K::Malformed),
             (422, r#"{"detail":[{"loc":["body","x"],"msg":"missing","type":"t"}]}"#.to_owned(), K::InvalidRequest),
+        ];
+        for (status, body, expected) in table {
+            assert_eq!(kind(status, &body), expected, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_number_means_what_the_vendor_that_sent_it_says() {
+        use ProviderFailureKind as K;
+        let zai = |code: &str| format!(r#"{{"error":{{"code":"{code}","message":"no"}}}}"#);
+        let anthropic = |error: &str| format!(r#"{{"type":"error","error":{{"message":"[1113][no]",{error}}}}}"#);
+        let minimax = |code: u16| format!(r#"{{"base_resp":{{"status_code":{code},"status_msg":"no"}}}}"#);
+        let table = [
+            (401, zai("1002"), K::Auth),
+            (401, zai("1004"), K::Auth),
+            (400, zai("1008"), K::InvalidRequest),
+            (429, zai("1113"), K::Quota),
+            (429, anthropic(r#""type":"rate_limit_error","code":"1113""#), K::Quota),
+            (429, anthropic(r#""type":"1113""#), K::Quota),
+            (429, zai("1302"), K::RateLimit),
+            (200, minimax(1002), K::RateLimit),
+            (200, minimax(1004), K::Auth),
+            (200, minimax(1008), K::Quota),
         ];
         for (status, body, expected) in table {
             assert_eq!(kind(status, &body), expected, "{status} {body}");
