@@ -12,13 +12,14 @@ use crate::dialect::HttpRequest;
 
 /// What a refusal of a member says, in lower case, besides naming it as its parameter. A member of an object stands before
 /// the object.
-const SIGNS: [(&str, &[&str]); 13] = [
+const SIGNS: [(&str, &[&str]); 14] = [
     ("stream_options", &["stream_options"]),
     ("reasoning_format", &["reasoning_format"]),
     ("think", &["think"]),
     ("include", &["encrypted content is not supported", "reasoning.encrypted_content"]),
     ("reasoning.summary", &["reasoning.summary", "reasoning summar"]),
     ("reasoning", &["reasoning.effort", "'reasoning'", "`reasoning`", "\"reasoning\""]),
+    ("output_config.effort", &["output_config.effort", "effort level", "effort parameter"]),
     ("reasoning_effort", &["reasoning_effort", "reasoningeffort", "reasoning effort"]),
     ("prompt_cache_key", &["prompt_cache_key"]),
     ("max_output_tokens", &TOO_MANY),
@@ -91,23 +92,22 @@ struct Member {
     value: Range<usize>,
 }
 
-/// Where the member `name` of the object in `text` stands; `a.b` is the member `b` of the object `a`. The text has no white
-/// space between its tokens.
+/// Where the member `name` of the object in `text` stands; `a.b` is the member `b` of the object `a`, and the whole of `a` where
+/// that has no other. The text has no white space between its tokens.
 fn member(text: &str, name: &str) -> Option<Member> {
     let (first, inner) = name.split_once('.').map_or((name, None), |(first, inner)| (first, Some(inner)));
     let Members(members) = serde_json::from_str(text).ok()?;
     let at = members.iter().position(|(known, _)| known == first)?;
     let value = place(text, members.get(at)?.1);
-    if let Some(inner) = inner {
-        let shifted = |range: Range<usize>| value.start + range.start..value.start + range.end;
-        let found = member(text.get(value.clone())?, inner)?;
-        return Some(Member { whole: shifted(found.whole), value: shifted(found.value) });
-    }
     let whole = match at.checked_sub(1).and_then(|before| members.get(before)) {
         Some((_, before)) => place(text, before).end..value.end,
         None => 1..value.end + usize::from(members.len() > 1),
     };
-    Some(Member { whole, value })
+    let Some(inner) = inner else { return Some(Member { whole, value }) };
+    let shifted = |range: Range<usize>| value.start + range.start..value.start + range.end;
+    let found = member(text.get(value.clone())?, inner)?;
+    let is_only = found.whole == (1..value.len() - 1);
+    Some(Member { whole: if is_only { whole } else { shifted(found.whole) }, value: shifted(found.value) })
 }
 
 /// Where `value`, which was read from `text`, stands in it.
@@ -177,6 +177,21 @@ mod tests {
         assert_eq!(without(&["include", "reasoning.summary"]), format!("{{{end}"));
         assert_eq!(without(&["reasoning.summary", "reasoning", "max_tokens"]), r#"{"include":[1],"input":{"reasoning":{}}}"#);
         assert!(!request(&[]).drop_optional("include"));
+    }
+
+    #[test]
+    fn an_object_goes_with_its_only_member() {
+        let without = |body: &str| {
+            let name = "output_config.effort";
+            let mut request = HttpRequest { body: body.as_bytes().to_vec().into(), ..request(&[name]) };
+            assert!(request.drop_optional(name), "{body}");
+            request.text().to_owned()
+        };
+        assert_eq!(without(r#"{"a":1,"output_config":{"effort":"high"},"b":2}"#), r#"{"a":1,"b":2}"#);
+        assert_eq!(without(r#"{"output_config":{"effort":"high"},"b":2}"#), r#"{"b":2}"#);
+        assert_eq!(without(r#"{"output_config":{"effort":"high"}}"#), "{}");
+        let held = r#"{"output_config":{"effort":"high","format":{"effort":1}}}"#;
+        assert_eq!(without(held), r#"{"output_config":{"format":{"effort":1}}}"#);
     }
 
     #[test]

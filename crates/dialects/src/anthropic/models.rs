@@ -8,6 +8,8 @@ use crate::facts::ReasoningStyle;
 pub(super) struct Rules {
     /// How it is told to think.
     pub(super) thinking: Thinking,
+    /// Which words of effort it knows.
+    pub(super) efforts: Efforts,
     /// Whether it can be told not to.
     pub(super) quiet: Quiet,
     /// Whether it takes a temperature.
@@ -29,6 +31,13 @@ pub(super) enum Thinking {
     Budget,
     /// As much as it likes; a word of effort steers it.
     Adaptive,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Efforts {
+    All,
+    /// All but `xhigh`.
+    WithoutXhigh,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +73,7 @@ pub(super) enum Forms {
 /// The newest family, and the ones that are not known yet.
 const NEWEST: Rules = Rules {
     thinking: Thinking::Adaptive,
+    efforts: Efforts::All,
     quiet: Quiet::Cannot,
     temperature: Sampling::Refuses,
     forced_calls: Forced::Refuses,
@@ -73,14 +83,17 @@ const NEWEST: Rules = Rules {
 };
 const FORCED: Rules = Rules { forced_calls: Forced::Takes, ..NEWEST };
 const QUIET: Rules = Rules { quiet: Quiet::Can, ..FORCED };
-const ADAPTIVE: Rules = Rules { temperature: Sampling::Takes, ..QUIET };
-const BUDGET: Rules = Rules { thinking: Thinking::Budget, max_output_tokens: 64_000, ..ADAPTIVE };
+const SAMPLED: Rules = Rules { temperature: Sampling::Takes, ..QUIET };
+const ADAPTIVE: Rules = Rules { efforts: Efforts::WithoutXhigh, ..SAMPLED };
+const BUDGET: Rules = Rules { thinking: Thinking::Budget, max_output_tokens: 64_000, ..SAMPLED };
 /// Before there were strict tools and forms.
 const LOOSE: Rules = Rules { strict_tools: Strict::Refuses, forms: Forms::Refuses, ..BUDGET };
 const OLD: Rules = Rules { thinking: Thinking::Never, max_output_tokens: 8_192, ..LOOSE };
+/// The maker's, by a name that says no more.
+const OTHER_CLAUDES: Rules = Rules { max_output_tokens: 32_000, strict_tools: Strict::Refuses, ..NEWEST };
 
 /// Rules by a part of the model's name, the longer part first.
-const FAMILIES: [(&str, Rules); 20] = [
+const FAMILIES: [(&str, Rules); 21] = [
     ("sonnet-5-5", NEWEST),
     ("opus-5-5", NEWEST),
     ("fable-5-1", NEWEST),
@@ -100,7 +113,8 @@ const FAMILIES: [(&str, Rules); 20] = [
     ("3-5-", OLD),
     ("claude-3", Rules { max_output_tokens: 4_096, ..OLD }),
     ("claude-2", Rules { max_output_tokens: 4_096, ..OLD }),
-    ("claude", Rules { max_output_tokens: 32_000, strict_tools: Strict::Refuses, ..NEWEST }),
+    ("mythos-preview", Rules { efforts: Efforts::WithoutXhigh, ..OTHER_CLAUDES }),
+    ("claude", OTHER_CLAUDES),
 ];
 
 /// The models of others who speak the format: they took its first version over.

@@ -9,7 +9,7 @@ use turnwright_core::prompt::{Prompt, PromptMessage};
 use turnwright_core::{AssistantBlock, AssistantMessage, FinishReason, ReasoningEffort, ToolChoice, ToolDefinition};
 
 use super::message::Writer;
-use super::models::{self, Forced, Quiet, Rules, Sampling};
+use super::models::{self, Efforts, Forced, Quiet, Rules, Sampling};
 use super::{HEADERS, native, output};
 use crate::demand;
 use crate::dialect::{HttpRequest, Target};
@@ -182,7 +182,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         path: "/v1/messages".to_owned(),
         headers: HEADERS.map(|(name, value)| (name, value.to_owned())).to_vec(),
         body: kept.keep(body),
-        optional: Vec::new(),
+        optional: effort.iter().map(|_| "output_config.effort").collect(),
     }
 }
 
@@ -260,6 +260,8 @@ fn effort_word(effort: ReasoningEffort, rules: Rules) -> Option<&'static str> {
         ReasoningEffort::None | ReasoningEffort::Minimal | ReasoningEffort::Low => Some("low"),
         ReasoningEffort::Medium => Some("medium"),
         ReasoningEffort::High => Some("high"),
+        // The word above it is one for more than was asked for.
+        ReasoningEffort::Xhigh if rules.efforts == Efforts::WithoutXhigh => Some("high"),
         ReasoningEffort::Xhigh => Some("xhigh"),
         ReasoningEffort::Max => Some("max"),
     }

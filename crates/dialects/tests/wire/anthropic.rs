@@ -1,6 +1,7 @@
 //! Messages.
 
 mod backward;
+mod effort;
 mod failures;
 mod golden;
 mod prefix;
