@@ -67,8 +67,8 @@ pub(crate) trait MessageWriter: Clone + Debug + Send + Sync + 'static {
     /// Closes what is open, and adds what only the end of a request has.
     fn finish(&self, target: &Target<'_>, out: &mut Vec<u8>);
 
-    /// The first byte that [`MessageWriter::finish`] may change, where the newest message begins at `newest`: the end, where it
-    /// only adds.
+    /// The first byte that [`MessageWriter::finish`], or what is written behind it, may change, where the newest message begins at
+    /// `newest`: the end, where they only add.
     fn settled(&self, _newest: usize, end: usize) -> usize {
         end
     }
@@ -135,6 +135,19 @@ impl Kept {
         out: &mut Vec<u8>,
         begin: impl FnOnce() -> W,
     ) {
+        self.write_messages_and(target, prompt, out, begin, |_, _| {});
+    }
+
+    /// As [`Kept::write_messages`]; `end` writes what this request alone has behind them. It changes nothing before what the
+    /// writer calls settled.
+    pub(crate) fn write_messages_and<W: MessageWriter>(
+        &mut self,
+        target: &Target<'_>,
+        prompt: &Prompt<'_>,
+        out: &mut Vec<u8>,
+        begin: impl FnOnce() -> W,
+        end: impl FnOnce(&W, &mut Vec<u8>),
+    ) {
         if out.last() != Some(&b'[') {
             out.push(b',');
         }
@@ -156,9 +169,13 @@ impl Kept {
         written.unfinished = if rest.peek().is_some() {
             let (mut writer, mut newest) = (written.writer.clone(), written.newest);
             rest.for_each(|message| push(&mut writer, &mut newest, target, message, out));
-            finish(&writer, newest, written.range.end, target, out)
+            let unfinished = finish(&writer, newest, written.range.end, target, out);
+            end(&writer, out);
+            unfinished
         } else {
-            finish(&written.writer, written.newest, written.range.end, target, out)
+            let unfinished = finish(&written.writer, written.newest, written.range.end, target, out);
+            end(&written.writer, out);
+            unfinished
         };
         if out.len() == written.range.start && out.last() == Some(&b',') {
             out.pop();

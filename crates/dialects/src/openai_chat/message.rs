@@ -108,8 +108,8 @@ pub(crate) struct Writer {
     newest_ids: Vec<String>,
     /// Whether the newest message is a result.
     is_after_results: bool,
-    /// Whether it is a person's.
-    is_after_person: bool,
+    /// How many bytes it has where it is a person's and what the person says next is joined to it; else none.
+    joinable_bytes: usize,
     /// Whether results are marked so that a reader knows again which failed.
     marks_outcomes: bool,
 }
@@ -132,6 +132,10 @@ impl MessageWriter for Writer {
     }
 
     fn finish(&self, _: &Target<'_>, _: &mut Vec<u8>) {}
+
+    fn settled(&self, _newest: usize, end: usize) -> usize {
+        end - self.joinable_bytes
+    }
 }
 
 impl Writer {
@@ -140,7 +144,7 @@ impl Writer {
             ids: Ids::new(profile.tool_call_ids),
             newest_ids: Vec::new(),
             is_after_results: false,
-            is_after_person: false,
+            joinable_bytes: 0,
             marks_outcomes: false,
         }
     }
@@ -164,22 +168,31 @@ impl Writer {
         }
     }
 
-    /// Writes what the model is told for this request alone.
-    pub(super) fn told(profile: &Profile, prompt: &Prompt<'_>, words: &str, out: &mut Vec<u8>) {
-        if profile.assistant_after_results && matches!(prompt.messages.last(), Some(PromptMessage::Results(_))) {
+    /// Writes what the model is told for this request alone, behind all messages.
+    pub(super) fn told(&self, profile: &Profile, words: &str, out: &mut Vec<u8>) {
+        if self.is_after_results && profile.assistant_after_results {
             write("assistant", Content::Text(Cow::Borrowed(AFTER_RESULTS)), out);
         }
-        write("user", Content::Text(Cow::Owned(format!("({words})"))), out);
+        let content = Content::Text(Cow::Owned(format!("({words})")));
+        if self.joinable_bytes > 0 {
+            join(content, out);
+        } else {
+            write("user", content, out);
+        }
     }
 
     fn user(&mut self, profile: &Profile, content: Content<'_>, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.is_after_results) && profile.assistant_after_results {
             write("assistant", Content::Text(Cow::Borrowed(AFTER_RESULTS)), out);
         }
-        if std::mem::replace(&mut self.is_after_person, true) && profile.joins_messages {
+        if self.joinable_bytes > 0 {
+            let begin = out.len() - self.joinable_bytes;
             join(content, out);
+            self.joinable_bytes = out.len() - begin;
         } else {
+            let begin = out.len();
             write("user", content, out);
+            self.joinable_bytes = if profile.joins_messages { out.len() - begin } else { 0 };
         }
     }
 
@@ -224,7 +237,7 @@ impl Writer {
             Some(Content::Text(text))
         };
         written.refusal = (!refusal.is_empty()).then_some(refusal);
-        (self.is_after_results, self.is_after_person) = (false, false);
+        (self.is_after_results, self.joinable_bytes) = (false, 0);
         written.write(out);
     }
 
@@ -265,7 +278,7 @@ impl Writer {
             let content = Some(Content::Text(Cow::Owned(text)));
             Message { role: "tool", tool_call_id: Some(id), content, ..Message::default() }.write(out);
         }
-        (self.is_after_results, self.is_after_person) = (true, false);
+        (self.is_after_results, self.joinable_bytes) = (true, 0);
         // Tool messages hold text alone, and nothing may stand between them.
         if !pictures.is_empty() {
             self.user(target.profile, Content::Parts(pictures), out);

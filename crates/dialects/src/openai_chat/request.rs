@@ -71,12 +71,19 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     }
     body.extend_from_slice(b",\"messages\":[");
     Writer::system(profile, prompt, &mut body);
-    kept.write_messages(target, prompt, &mut body, || Writer::new(profile));
     let demanded = prompt.tool_choice();
     let Settings { words, asks_for_format, rest } = settings::of(target, prompt, has_tools.then_some(&demanded));
-    if let Some(words) = words {
-        Writer::told(profile, prompt, &words, &mut body);
-    }
+    kept.write_messages_and(
+        target,
+        prompt,
+        &mut body,
+        || Writer::new(profile),
+        |writer, out| {
+            if let Some(words) = &words {
+                writer.told(profile, words, out);
+            }
+        },
+    );
     body.extend_from_slice(b"],");
     json::write_rest(&rest, &mut body);
     let mut optional = rest.optional();

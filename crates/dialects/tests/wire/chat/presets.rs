@@ -52,29 +52,31 @@ fn a_demand_for_calls_is_written_as_the_server_takes_it() {
 
 #[test]
 fn one_of_several_tools_is_demanded_by_name_and_else_in_words() {
-    let words = |text: &str| json!({"role": "user", "content": format!("({text})")});
+    let apart = |text: &str| json!([{"role": "user", "content": "Hi"}, {"role": "user", "content": format!("({text})")}]);
+    let joined = |text: &str| json!([{"role": "user", "content": format!("Hi\n\n({text})")}]);
+    let alone = json!([{"role": "user", "content": "Hi"}]);
     let names = || vec!["f".to_owned(), "g".to_owned()];
     let (f, g) = (named("f"), named("g"));
     let listed = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [f, g]}});
-    let told = words("Call at least one of the tools `f`, `g` before you answer, and no other.");
-    for (preset, choice, last) in [
-        ("openai", listed.clone(), Value::Null),
-        ("azure", listed, Value::Null),
-        ("vllm", json!("required"), told.clone()),
-        ("mistral", json!("any"), told.clone()),
-        ("llamacpp", json!("required"), told.clone()),
-        ("moonshot", Value::Null, told),
+    let told = "Call at least one of the tools `f`, `g` before you answer, and no other.";
+    for (preset, choice, messages) in [
+        ("openai", listed.clone(), alone.clone()),
+        ("azure", listed, alone.clone()),
+        ("vllm", json!("required"), joined(told)),
+        ("mistral", json!("any"), apart(told)),
+        ("llamacpp", json!("required"), joined(told)),
+        ("moonshot", Value::Null, apart(told)),
     ] {
         let body = body(preset, &TurnSettings { tool_choice: Some(ToolChoice::Tools(names())), ..settings() });
-        assert_eq!((&body["tool_choice"], &body["messages"][1]), (&choice, &last), "{preset}");
+        assert_eq!((&body["tool_choice"], &body["messages"]), (&choice, &messages), "{preset}");
     }
     // What an endpoint cannot be told otherwise is told in words too.
-    let told = |preset, choice| body(preset, &TurnSettings { tool_choice: Some(choice), ..settings() })["messages"][1].clone();
-    let one = words("Call the tool `f` before you answer.");
-    assert_eq!(told("llamacpp", ToolChoice::Tool("f".to_owned())), one);
-    assert_eq!(told("ollama", ToolChoice::Tool("f".to_owned())), one);
-    assert_eq!(told("ollama", ToolChoice::Required), words("Call at least one of the tools before you answer."));
-    assert_eq!(told("ollama", ToolChoice::None), Value::Null);
+    let told = |preset, choice| body(preset, &TurnSettings { tool_choice: Some(choice), ..settings() })["messages"].clone();
+    let one = "Call the tool `f` before you answer.";
+    assert_eq!(told("llamacpp", ToolChoice::Tool("f".to_owned())), joined(one));
+    assert_eq!(told("ollama", ToolChoice::Tool("f".to_owned())), joined(one));
+    assert_eq!(told("ollama", ToolChoice::Required), joined("Call at least one of the tools before you answer."));
+    assert_eq!(told("ollama", ToolChoice::None), alone);
 }
 
 fn named(name: &str) -> Value {

@@ -66,6 +66,7 @@ fn rows() -> impl Iterator<Item = Endpoint> {
     let budget = ModelFacts { temperature: None, max_output_tokens: Some(64_000), ..thinks(ReasoningStyle::Budget) };
     let openai: fn(&Value, &str) -> Vec<String> = |body, _| chat::validate(body, Server::OpenAi);
     let kimi: fn(&Value, &str) -> Vec<String> = |body, _| chat::validate(body, Server::Kimi);
+    let template: fn(&Value, &str) -> Vec<String> = |body, _| chat::validate(body, Server::Template);
     let google: fn(&Value, &str) -> Vec<String> = |body, _| chat::validate(body, Server::Google);
     let perplexity: fn(&Value, &str) -> Vec<String> = |body, _| chat::validate(body, Server::Perplexity);
     let compatible: fn(&Value, &str) -> Vec<String> = |body, _| chat::validate(body, Server::Compatible);
@@ -83,6 +84,8 @@ fn rows() -> impl Iterator<Item = Endpoint> {
         ("openai-chat", "openrouter", "some/model", preset("openrouter"), sampled, compatible),
         ("openai-chat", "moonshot", "kimi-k2.6", preset("moonshot"), sampled, kimi),
         ("openai-chat", "perplexity", "sonar", preset("perplexity"), sampled, perplexity),
+        ("openai-chat", "ollama-chat", "gemma", preset("ollama"), sampled, template),
+        ("openai-chat", "llamacpp", "mistral", preset("llamacpp"), sampled, template),
         ("openai-chat", "google-chat", "gemini-3-flash-preview", preset("gemini"), sampled, google),
         ("openai-responses", "openai-responses", "gpt-4.1", preset("openai"), sampled, responses),
         ("openai-responses", "openai-responses", "gpt-5", preset("openai"), thinks(ReasoningStyle::Effort), responses),
