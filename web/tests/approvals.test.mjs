@@ -53,7 +53,7 @@ const deny = async (page) => {
 test("all that will run is shown before it is decided about", async () => {
   const page = await lookAt(place);
   const shell = await asked(page, 'tool command__run {"command":"sh","stdin":"echo from the input","timeout_ms":700}');
-  await shell.getByText("echo from the input").waitFor();
+  await shell.getByText("echo from the input", { exact: true }).waitFor();
   await shell.getByText('"timeout_ms": 700').waitFor();
   await deny(page);
   const line = await asked(page, `tool command__run {"command":"git status ${" ".repeat(400)}; echo far away"}`);
