@@ -31,7 +31,7 @@ pub(crate) fn hidden(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Standard error, for the log: what is written at once is looked at as one.
+/// Standard error, for the log: what is written at once is one line, whatever words of others are in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines;
 
@@ -46,12 +46,22 @@ impl<'w> MakeWriter<'w> for Lines {
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        io::stderr().write_all(hidden(&text).as_bytes())?;
+        io::stderr().write_all(in_one_line(&hidden(&text)).as_bytes())?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
+    }
+}
+
+/// A text whose line breaks but the last are written as `\\n` and `\\r`.
+fn in_one_line(text: &str) -> Cow<'_, str> {
+    match text.strip_suffix('\n') {
+        Some(line) if line.contains(['\n', '\r']) => {
+            Cow::Owned(format!("{}\n", line.replace('\n', "\\n").replace('\r', "\\r")))
+        }
+        _ => Cow::Borrowed(text),
     }
 }
 
@@ -103,5 +113,19 @@ fn hide_in_attributes(attributes: &mut [KeyValue]) {
             Value::Array(Array::String(texts)) => texts.iter_mut().for_each(|text| *text = string(text)),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_one_line;
+
+    #[test]
+    fn a_line_break_in_words_of_others_begins_no_line() {
+        assert_eq!(in_one_line("a line\n"), "a line\n");
+        assert_eq!(
+            in_one_line("it says boom\n2030-01-01 INFO signed in\r\n\n"),
+            "it says boom\\n2030-01-01 INFO signed in\\r\\n\n"
+        );
     }
 }

@@ -71,8 +71,9 @@ where
     let exporter = exporter.with_http_client(client).with_headers(headers).build().map_err(|error| failed(&error))?;
     let resource =
         Resource::builder().with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
-    let resource =
-        if environment.filled("OTEL_SERVICE_NAME").is_some() { resource } else { resource.with_service_name("turnwright") };
+    let is_named = environment.filled("OTEL_SERVICE_NAME").is_some()
+        || environment.filled("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|all| all.split(',').any(names_the_service));
+    let resource = if is_named { resource } else { resource.with_service_name("turnwright") };
     let provider = SdkTracerProvider::builder()
         .with_batch_exporter(Told { exporter: Spans(exporter), fails: AtomicBool::new(false), why })
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample))))
@@ -83,6 +84,11 @@ where
     // A process logs once; the provider of a second try would only go unused.
     let _ = PROVIDER.set(provider);
     Ok(Some(layer.with_filter(Targets::new().with_target(spans::TARGET, LevelFilter::INFO))))
+}
+
+/// Whether an attribute of `OTEL_RESOURCE_ATTRIBUTES`, `NAME=VALUE`, says how the service is called.
+fn names_the_service(attribute: &str) -> bool {
+    attribute.split_once('=').is_some_and(|(name, value)| name.trim() == "service.name" && !value.trim().is_empty())
 }
 
 /// Where the receiver was asked and what came of it, where that was no success.

@@ -33,7 +33,6 @@ mod model;
 mod moved;
 mod occurring;
 mod offer;
-mod report;
 mod reserving;
 mod resting;
 mod sampling;

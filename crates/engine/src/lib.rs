@@ -35,6 +35,7 @@ mod place;
 pub mod provider;
 pub mod rates;
 mod registry;
+mod report;
 mod resent;
 mod result_cache;
 mod ruler;

@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use tokio::time::timeout;
+use tracing::Instrument;
 use turnwright_core::compaction::{Asked, NoSummary, Request, cut};
 use turnwright_core::prompt::Prompt;
 use turnwright_core::secrets::Secrets;
 use turnwright_core::{
-    Assembler, AssistantMessage, Compacted, Control, Entry, FinishReason, Journal, ModelRef, Origin, ProviderFailure,
-    ProviderFailureKind, Seq, StreamDelta, Usage,
+    Assembler, AssistantMessage, Compacted, Control, ConversationId, Entry, FinishReason, Journal, ModelRef, Origin,
+    ProviderFailure, ProviderFailureKind, Seq, StreamDelta, Usage,
 };
 
-use crate::Provider;
 use crate::inner::Inner;
 use crate::live::Live;
+use crate::report::Report;
 use crate::secrets::{Hidden, hidden};
+use crate::telemetry::spans;
+use crate::{Provider, Telemetry};
 
 /// How long a model may take over a summary.
 const MAX_TIME: Duration = Duration::from_mins(3);
@@ -50,14 +53,22 @@ impl Making {
             provider: model.provider().to_owned(),
             model: model.model().to_owned(),
         };
-        let question = Question { provider, model: model.clone(), secrets: inner.secrets() };
-        let conversation = live.id.clone();
+        let (conversation, telemetry) = (live.id.clone(), inner.telemetry().clone());
+        let question = Question {
+            conversation,
+            provider,
+            model: model.clone(),
+            origin: origin.clone(),
+            secrets: inner.secrets(),
+            telemetry,
+        };
         let made = async move {
             let answer = question.ask(request).await;
             let (summary, origin) = match answer.text {
                 Ok(text) => (text, Some(origin)),
                 Err(failure) => {
-                    tracing::warn!(%conversation, %failure, "no summary from the model; one is put together without it");
+                    let kind = failure.kind.as_str();
+                    tracing::warn!(conversation = %question.conversation, kind, "no summary from the model; one is put together without it");
                     (digest, None)
                 }
             };
@@ -102,9 +113,12 @@ struct Answer {
 
 /// Whom a summary is asked of.
 struct Question {
+    conversation: ConversationId,
     provider: Result<Arc<dyn Provider>, ProviderFailure>,
     model: ModelRef,
+    origin: Origin,
     secrets: Arc<Secrets>,
+    telemetry: Telemetry,
 }
 
 impl Question {
@@ -119,8 +133,12 @@ impl Question {
     }
 
     async fn ask_once(&self, request: &Request) -> Answer {
-        let stream = self.provider.clone().and_then(|provider| provider.call(self.model.model(), &request.prompt()));
-        let heard = listen(hidden(stream, self.secrets.clone())).await;
+        let prompt = request.prompt();
+        let span = spans::model_call(&self.conversation, &self.origin.dialect, &self.model);
+        let mut report = Report::new(self.telemetry.clone(), span.clone(), &prompt);
+        let call = |provider: Arc<dyn Provider>| span.in_scope(|| provider.call(self.model.model(), &prompt));
+        let stream = hidden(self.provider.clone().and_then(call), self.secrets.clone());
+        let heard = listen(stream, &self.origin, &mut report).instrument(span).await;
         let take = |message: &AssistantMessage| {
             let provider = self.provider.as_deref().ok();
             asking(provider, &self.model, |asked| request.summary(&message.text(), asked)).map_err(refusal)
@@ -150,17 +168,21 @@ struct Heard {
     told: Result<(), ProviderFailure>,
 }
 
-async fn listen(stream: Result<Hidden, ProviderFailure>) -> Heard {
+async fn listen(stream: Result<Hidden, ProviderFailure>, origin: &Origin, report: &mut Report) -> Heard {
     let mut assembler = Assembler::default();
     let told = match stream {
-        Ok(stream) => match timeout(MAX_TIME, take(stream, &mut assembler)).await {
+        Ok(stream) => match timeout(MAX_TIME, take(stream, &mut assembler, report)).await {
             Ok(told) => told,
             Err(_) => Err(failed(ProviderFailureKind::Timeout, "the summary took too long")),
         },
         Err(failure) => Err(failure),
     };
-    let origin = Origin { dialect: String::new(), provider: String::new(), model: String::new() };
-    Heard { message: assembler.complete(origin, Seq::FIRST), told }
+    let message = assembler.complete(origin.clone(), Seq::FIRST);
+    match &told {
+        Ok(()) => report.complete(origin, &message),
+        Err(failure) => report.fail(origin, failure),
+    }
+    Heard { message, told }
 }
 
 /// What the model refused to say, or did not say to its end, stands for nothing.
@@ -179,10 +201,11 @@ fn must_be_whole(message: &AssistantMessage) -> Result<(), ProviderFailure> {
     }
 }
 
-async fn take(mut stream: Hidden, assembler: &mut Assembler) -> Result<(), ProviderFailure> {
+async fn take(mut stream: Hidden, assembler: &mut Assembler, report: &mut Report) -> Result<(), ProviderFailure> {
     let mut bytes = 0_usize;
     while let Some(deltas) = stream.next().await {
         for delta in deltas? {
+            report.hear(&delta);
             if let StreamDelta::Text(text) | StreamDelta::Reasoning(text) = &delta {
                 bytes = bytes.saturating_add(text.len());
             }

@@ -13,7 +13,7 @@ use turnwright_dialects::{Offered, ReplyDecoder};
 use turnwright_engine::telemetry::spans;
 use turnwright_engine::{ModelStream, let_others_run};
 
-use crate::explain::{explain, redact};
+use crate::explain::explain;
 use crate::http::{Endpoint, Prepared};
 use crate::retry::{Failed, Patience};
 
@@ -164,11 +164,13 @@ impl Answer {
             return None;
         };
         self.attempt += 1;
+        // The provider's words may repeat what it was sent.
         tracing::info!(
             provider = config.name,
             attempt = self.attempt,
             delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-            failure = redact(config, failed.failure.message.clone()),
+            kind = failed.failure.kind.as_str(),
+            status = failed.failure.status.map(tracing::field::display),
             "a model call failed and is tried again"
         );
         self.state = State::Waiting(delay);

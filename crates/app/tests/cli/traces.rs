@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -13,7 +14,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::json;
 use turnwright_testkit::Port;
-use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk};
+use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk, text_chunk};
 
 use crate::questions::installed;
 use crate::serve::Server;
@@ -302,4 +303,41 @@ fn lines_of_the_log_name_the_request_the_conversation_and_the_turn_and_hold_noth
     let turn = of(over, "turn", "turn").unwrap();
     assert!(answer.contains(&format!("\"{turn}\"")), "{turn}: {answer}");
     assert!(!log.contains("secret word"), "{log}");
+}
+
+#[test]
+fn what_a_provider_repeats_of_what_it_was_sent_is_not_logged_and_each_of_its_calls_is_counted() {
+    let has_failed = AtomicBool::new(false);
+    let model = ModelServer::start([], move |request| {
+        let asked = request["messages"].to_string();
+        let refusal = |status: &str| {
+            let body = json!({"error": {"message": format!("Invalid prompt:\nforged line\n{asked}")}}).to_string();
+            let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+            vec![Piece::Raw(format!("{head}\r\nConnection: close\r\n\r\n{body}"))]
+        };
+        if asked.contains("transcript") {
+            return refusal("400 Bad Request");
+        }
+        if !has_failed.swap(true, Ordering::Relaxed) {
+            return refusal("500 Internal Server Error");
+        }
+        vec![text_chunk("Hello."), finish_chunk("stop"), Piece::Done]
+    })
+    .unwrap();
+    let provider = format!("[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n", model.base_url());
+    let server = Server::start(&Place::with(&format!("model = \"p/m\"\nlog_level = \"debug\"\n{provider}")));
+    for _ in 0..4 {
+        let answer = server.request("POST /api/v1/conversations/c/chat", "{\"content\":\"secret word\"}");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    server.request("POST /api/v1/conversations/c/compact", "");
+    let log = wait_for("a summary without the model", || Some(server.said()).filter(|log| log.contains("no summary from")));
+    let metrics = server.request("GET /metrics", "");
+    server.stop();
+    let is_told = log.contains("is tried again") && log.contains("a model call failed") && log.contains("status=400");
+    assert!(is_told && !log.contains("secret word") && !log.lines().any(|line| line.starts_with("forged")), "{log}");
+    for (outcome, count) in [("complete", 4), ("invalid_request", 1)] {
+        let line = format!("turnwright_model_calls_total{{provider=\"p\",model=\"m\",outcome=\"{outcome}\"}} {count}");
+        assert!(metrics.contains(&line), "{line}: {metrics}");
+    }
 }

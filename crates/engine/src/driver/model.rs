@@ -10,12 +10,12 @@ use turnwright_core::{
     TurnSettings, prompt,
 };
 
-use super::report::Report;
 use crate::Event;
 use crate::budget;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::live::{Live, State};
+use crate::report::Report;
 use crate::secrets::{Hidden, hidden};
 use crate::telemetry::spans;
 
@@ -92,8 +92,8 @@ impl ModelCall {
             };
             match stream.next().instrument(self.report.span.clone()).await {
                 Some(Ok(deltas)) => {
-                    if deltas.iter().any(|delta| !matches!(delta, StreamDelta::Notice(_))) {
-                        self.report.hear_content();
+                    for delta in &deltas {
+                        self.report.hear(delta);
                     }
                     let has_calls = Self::take(deltas, &mut live.lock());
                     if has_calls && self.allows_calls {
@@ -119,7 +119,6 @@ impl ModelCall {
             }
             Said::Failed(failure) => {
                 self.report.fail(&self.origin, &failure);
-                tell_of(&self.origin, &failure);
                 let partial = self.partial(state, CutOffCause::Provider(Box::new(failure.clone())));
                 if partial.is_none() {
                     state.in_flight = None;
@@ -168,12 +167,6 @@ impl ModelCall {
 /// The longest answer that a reservation has room for, in tokens.
 pub(super) fn longest_answer(reserved: &Reserved) -> u32 {
     u32::try_from(reserved.output.tokens).unwrap_or(u32::MAX)
-}
-
-/// For the operator. The provider's words may repeat what it was sent, so they are for who asked alone.
-fn tell_of(Origin { provider, model, .. }: &Origin, ProviderFailure { kind, status, .. }: &ProviderFailure) {
-    let (kind, status) = (kind.as_str(), status.map(tracing::field::display));
-    tracing::info!(provider, model, kind, status, "a model call failed");
 }
 
 fn origin(dialect: String, model: &ModelRef) -> Origin {

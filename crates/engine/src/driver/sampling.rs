@@ -10,18 +10,21 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::time::timeout;
+use tracing::Instrument;
 use turnwright_core::budgets::Purpose;
 use turnwright_core::policy::{Action, Policy};
 use turnwright_core::{
-    AnswerAction, AnsweredBy, Assembler, Declared, Elicitation, ElicitationId, Entry, ModelRef, Origin, ProviderFailure,
-    ProviderFailureKind, Sampled, Sampling, SamplingOutcome, SamplingSpent, Seq, StreamDelta, Turn, Wants,
+    AnswerAction, AnsweredBy, Assembler, ConversationId, Declared, Elicitation, ElicitationId, Entry, ModelRef, Origin,
+    ProviderFailure, ProviderFailureKind, Sampled, Sampling, SamplingOutcome, SamplingSpent, Seq, StreamDelta, Turn, Wants,
 };
 
 use super::model::longest_answer;
 use super::reserving::{Leave, leave};
 use crate::inner::Inner;
 use crate::live::Live;
+use crate::report::Report;
 use crate::secrets::{Hidden, hidden};
+use crate::telemetry::spans;
 
 /// How long a model may take over an answer.
 const MAX_TIME: Duration = Duration::from_mins(5);
@@ -144,7 +147,7 @@ impl Samplings {
                 Leave::Reserved(_, reserved) => request.max_tokens = request.max_tokens.min(longest_answer(&reserved)),
                 Leave::Free => {}
             }
-            self.0.push(Running { id, job: Box::pin(asked(inner, &request)) });
+            self.0.push(Running { id, job: Box::pin(asked(inner, &live.id, &request)) });
         }
         unreserved
     }
@@ -169,25 +172,35 @@ impl Samplings {
 }
 
 /// Asks the model.
-fn asked(inner: &Inner, request: &Sampling) -> impl Future<Output = SamplingOutcome> + Send + use<> {
+fn asked(
+    inner: &Inner,
+    conversation: &ConversationId,
+    request: &Sampling,
+) -> impl Future<Output = SamplingOutcome> + Send + use<> {
     let model = request.model.clone().unwrap_or_else(|| ModelRef::new("", ""));
     let question = request.request(&model);
     let is_plain = request.tools.is_empty();
-    let (stream, dialect) = match inner.providers.get(model.provider()) {
-        Ok(provider) => (provider.call(model.model(), &question.prompt()), provider.dialect().to_owned()),
-        Err(failure) => (Err(failure), String::new()),
-    };
+    let provider = inner.providers.get(model.provider());
+    let dialect = provider.as_ref().map(|provider| provider.dialect().to_owned()).unwrap_or_default();
+    let prompt = question.prompt();
+    let span = spans::model_call(conversation, &dialect, &model);
+    let mut report = Report::new(inner.telemetry().clone(), span.clone(), &prompt);
+    let stream = provider.and_then(|provider| span.in_scope(|| provider.call(model.model(), &prompt)));
     let stream = hidden(stream, inner.secrets());
     let origin = Origin { dialect, provider: model.provider().to_owned(), model: model.model().to_owned() };
-    async move {
+    let asked = async move {
         let mut assembler = Assembler::default();
         let told = match stream {
-            Ok(stream) => timeout(MAX_TIME, take(stream, &mut assembler))
+            Ok(stream) => timeout(MAX_TIME, take(stream, &mut assembler, &mut report))
                 .await
                 .unwrap_or_else(|_| Err(ProviderFailure::new(ProviderFailureKind::Timeout, "the model took too long"))),
             Err(failure) => Err(failure),
         };
-        let message = assembler.complete(origin, Seq::FIRST);
+        let message = assembler.complete(origin.clone(), Seq::FIRST);
+        match &told {
+            Ok(()) => report.complete(&origin, &message),
+            Err(failure) => report.fail(&origin, failure),
+        }
         match told {
             Ok(()) if message.text().is_empty() && (is_plain || message.calls().next().is_none()) => {
                 let failure = ProviderFailure::new(ProviderFailureKind::Malformed, "the model said nothing");
@@ -196,13 +209,15 @@ fn asked(inner: &Inner, request: &Sampling) -> impl Future<Output = SamplingOutc
             Ok(()) => SamplingOutcome::Answered(message),
             Err(failure) => SamplingOutcome::Failed { failure, usage: message.usage },
         }
-    }
+    };
+    asked.instrument(span)
 }
 
-async fn take(mut stream: Hidden, assembler: &mut Assembler) -> Result<(), ProviderFailure> {
+async fn take(mut stream: Hidden, assembler: &mut Assembler, report: &mut Report) -> Result<(), ProviderFailure> {
     let mut bytes = 0_usize;
     while let Some(deltas) = stream.next().await {
         for delta in deltas? {
+            report.hear(&delta);
             if let StreamDelta::Text(text) | StreamDelta::Reasoning(text) | StreamDelta::CallArguments { text, .. } = &delta {
                 bytes = bytes.saturating_add(text.len());
             }

@@ -78,6 +78,7 @@ pub(crate) fn apply_variables(
         let name = format!("{PREFIX}{}", keys.join("_").to_uppercase());
         (name, keys.iter().map(String::as_str).collect())
     }));
+    let mut is_listed = false;
     for name in environment.names().filter(|name| name.starts_with(PREFIX)) {
         let place = Place::Variable(name.to_owned());
         let is_ours = name == FILE_VARIABLE || RESERVED.iter().any(|reserved| name.starts_with(reserved));
@@ -94,7 +95,11 @@ pub(crate) fn apply_variables(
                 let names = known.keys().map(String::as_str).chain([FILE_VARIABLE]);
                 let text = match nearest(name, names.clone()) {
                     Some(near) => format!("no such setting; did you mean `{near}`?"),
-                    None => format!("no such setting; known: {}", listed(names)),
+                    None if is_listed => "no such setting".to_owned(),
+                    None => {
+                        is_listed = true;
+                        format!("no such setting; known: {}", listed(names))
+                    }
                 };
                 warnings.push(Problem::new(place, text));
             }

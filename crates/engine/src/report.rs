@@ -5,31 +5,31 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Span;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{AssistantMessage, Origin, ProviderFailure, Usage};
+use turnwright_core::{AssistantMessage, Origin, ProviderFailure, StreamDelta, Usage};
 
 use crate::telemetry::spans;
 use crate::{Fact, ModelEnd, Telemetry};
 
 /// A model call as it is told.
-pub(super) struct Report {
+pub(crate) struct Report {
     telemetry: Telemetry,
-    pub(super) span: Span,
+    pub(crate) span: Span,
     begun: Instant,
     first_content: Option<Duration>,
 }
 
 impl Report {
     /// The call begins.
-    pub(super) fn new(telemetry: Telemetry, span: Span, prompt: &Prompt<'_>) -> Self {
+    pub(crate) fn new(telemetry: Telemetry, span: Span, prompt: &Prompt<'_>) -> Self {
         if telemetry.records_content && !span.is_disabled() {
             spans::shown(&span, prompt);
         }
         Self { telemetry, span, begun: Instant::now(), first_content: None }
     }
 
-    /// The model said something.
-    pub(super) fn hear_content(&mut self) {
-        if self.first_content.is_none() {
+    /// The model said something, where this is a part of it.
+    pub(crate) fn hear(&mut self, delta: &StreamDelta) {
+        if self.first_content.is_none() && !matches!(delta, StreamDelta::Notice(_)) {
             let elapsed = self.begun.elapsed();
             self.first_content = Some(elapsed);
             spans::began_to_say(&self.span, elapsed);
@@ -37,7 +37,7 @@ impl Report {
     }
 
     /// It ended with this message.
-    pub(super) fn complete(&self, origin: &Origin, said: &AssistantMessage) {
+    pub(crate) fn complete(&self, origin: &Origin, said: &AssistantMessage) {
         if !self.span.is_disabled() {
             spans::used(&self.span, &said.usage, said.finish.reason.as_contract());
             if self.telemetry.records_content {
@@ -47,14 +47,16 @@ impl Report {
         self.end(origin, ModelEnd::Complete, said.usage);
     }
 
-    /// The provider failed.
-    pub(super) fn fail(&self, origin: &Origin, failure: &ProviderFailure) {
+    /// The provider failed. Its words may repeat what it was sent, so the log has none of them.
+    pub(crate) fn fail(&self, origin: &Origin, failure: &ProviderFailure) {
         spans::model_failed(&self.span, failure);
+        let (kind, status) = (failure.kind.as_str(), failure.status.map(tracing::field::display));
+        tracing::info!(provider = origin.provider, model = origin.model, kind, status, "a model call failed");
         self.end(origin, ModelEnd::Failed(failure.kind), Usage::default());
     }
 
     /// A person stopped it.
-    pub(super) fn cancel(&self, origin: &Origin) {
+    pub(crate) fn cancel(&self, origin: &Origin) {
         self.end(origin, ModelEnd::Cancelled, Usage::default());
     }
 
