@@ -115,6 +115,16 @@ pub struct Question {
     /// The rule that asks, where the policy does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// The hash of the definition that is asked about, where it changed. What was stored without it asks about the one there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition_hash: Option<String>,
+}
+
+impl Question {
+    /// A question that no rule asks.
+    pub fn new(call: CallId, reason: QuestionReason) -> Self {
+        Self { call, reason, rule: None, definition_hash: None }
+    }
 }
 
 /// Why a person is asked about a call.

@@ -79,7 +79,10 @@ pub enum StartRuling {
     /// No slot is free; ask again when one is.
     Later,
     /// The definition changed since it was allowed.
-    DefinitionChanged,
+    DefinitionChanged {
+        /// The hash of the one there is.
+        definition_hash: String,
+    },
     /// It cannot run: its tool is gone.
     Refuse(ToolResult),
 }
@@ -255,17 +258,17 @@ impl Draft {
         let entry = match need {
             CallNeed::Wait => return Ok(false),
             CallNeed::Answer(synthetic) => Entry::Result(synthetic.result(&call)),
-            CallNeed::Ask(reason) => Entry::Question(Question { call: id, reason, rule: None }),
+            CallNeed::Ask(reason) => Entry::Question(Question::new(id, reason)),
             CallNeed::Decide => match ruler.rule(&call) {
                 Ruling::Refuse(result) => Entry::Result(result),
-                Ruling::HandOver => Entry::Question(Question { call: id, reason: QuestionReason::ClientTool, rule: None }),
+                Ruling::HandOver => Entry::Question(Question::new(id, QuestionReason::ClientTool)),
                 // Who lets it go on has seen what is to run. What the rules deny stays denied.
                 Ruling::Allow { .. } | Ruling::Ask { .. } if self.turn.loop_to_ask_about(id).is_some() => {
                     let rule = self.turn.loop_to_ask_about(id).map(Repetition::rule);
-                    Entry::Question(Question { call: id, reason: QuestionReason::Loop, rule })
+                    Entry::Question(Question { rule, ..Question::new(id, QuestionReason::Loop) })
                 }
                 Ruling::Ask { rule } => {
-                    Entry::Question(Question { call: id, reason: QuestionReason::Approval, rule: Some(rule) })
+                    Entry::Question(Question { rule: Some(rule), ..Question::new(id, QuestionReason::Approval) })
                 }
                 Ruling::Allow { rule, definition_hash } => decision(id, Verdict::Allow, rule, Some(definition_hash)),
                 Ruling::Deny { rule } => decision(id, Verdict::Deny, rule, None),
@@ -277,10 +280,13 @@ impl Draft {
             CallNeed::Start => match ruler.start(&call) {
                 StartRuling::Later => return Ok(false),
                 StartRuling::Refuse(result) => Entry::Result(result),
-                StartRuling::DefinitionChanged => match self.turn.need_where_definition_changed(id) {
+                StartRuling::DefinitionChanged { definition_hash } => match self.turn.need_where_definition_changed(id) {
                     need if is_about_unknown_outcome(need) && !ruler.is_quiet() => return Ok(false),
                     CallNeed::Answer(synthetic) => Entry::Result(synthetic.result(&call)),
-                    CallNeed::Ask(reason) => Entry::Question(Question { call: id, reason, rule: None }),
+                    CallNeed::Ask(reason) => {
+                        let definition_hash = (reason == QuestionReason::DefinitionChanged).then_some(definition_hash);
+                        Entry::Question(Question { definition_hash, ..Question::new(id, reason) })
+                    }
                     CallNeed::Decide | CallNeed::Start | CallNeed::Wait => return Ok(false),
                 },
                 StartRuling::Found { definitions, result } => {

@@ -219,7 +219,7 @@ impl Ruler for TurnRuler<'_> {
         // A task is only asked for.
         if call.task.is_none() && call.decided_hash.map_or(is_set_aside, |hash| *hash != *tool.hash) {
             if self.settings.approve == ApproveMode::Ask {
-                return StartRuling::DefinitionChanged;
+                return StartRuling::DefinitionChanged { definition_hash: tool.hash.to_string() };
             }
             let text = format!("`{}` did not run: its definition changed since it was allowed.", call.name);
             return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::PermissionDenied, text));

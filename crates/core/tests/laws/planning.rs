@@ -161,7 +161,7 @@ fn what_does_not_fit_is_not_planned() {
 }
 
 fn changed(_: &CallView<'_>) -> StartRuling {
-    StartRuling::DefinitionChanged
+    StartRuling::DefinitionChanged { definition_hash: "another".to_owned() }
 }
 
 #[test]
@@ -170,8 +170,9 @@ fn a_call_whose_tool_changed_since_it_was_allowed_is_asked_about() {
     let plan = planned(&told.journal, Vec::new(), &mut Rules { start: changed, ..Rules::new() });
     assert_eq!(kinds(&plan), ["question", "suspended"]);
     let told = plan.entries.into_iter().fold(told, Told::tell);
-    let reasons: Vec<_> = told.turn().waiting().map(|(_, question)| question.reason).collect();
-    assert_eq!(reasons, [QuestionReason::DefinitionChanged]);
+    let asked: Vec<_> =
+        told.turn().waiting().map(|(_, question)| (question.reason, question.definition_hash.as_deref())).collect();
+    assert_eq!(asked, [(QuestionReason::DefinitionChanged, Some("another"))]);
     let plan = planned(&told.decides(call_id(3, 0), Verdict::Allow).journal, Vec::new(), &mut Rules::new());
     assert_eq!(plan.run, [call_id(3, 0)]);
 }

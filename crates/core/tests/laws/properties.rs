@@ -143,7 +143,7 @@ impl Ruler for Rules {
         }
         self.slots -= 1;
         match call.id.index {
-            3 => StartRuling::DefinitionChanged,
+            3 => StartRuling::DefinitionChanged { definition_hash: "another".to_owned() },
             2 => StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::Unavailable, "gone")),
             index => StartRuling::Start { replayable: index == 0 },
         }

@@ -98,7 +98,7 @@ pub(crate) fn started(call: CallId, replayable: bool) -> Entry {
 }
 
 pub(crate) fn question(call: CallId, reason: QuestionReason) -> Entry {
-    Entry::Question(Question { call, reason, rule: None })
+    Entry::Question(Question::new(call, reason))
 }
 
 pub(crate) fn success(call: CallId) -> Entry {

@@ -247,9 +247,10 @@ fn begins(ruler: &mut TurnRuler<'_>, id: CallId, call: &ToolCall) -> Known {
     view.decided_hash = Some(&definition_hash);
     match ruler.start(&view) {
         StartRuling::Later => Known::Whole,
-        StartRuling::Start { .. } | StartRuling::Found { .. } | StartRuling::DefinitionChanged | StartRuling::Refuse(_) => {
-            Known::Settled
-        }
+        StartRuling::Start { .. }
+        | StartRuling::Found { .. }
+        | StartRuling::DefinitionChanged { .. }
+        | StartRuling::Refuse(_) => Known::Settled,
     }
 }
 

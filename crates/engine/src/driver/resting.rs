@@ -73,8 +73,11 @@ impl Driver {
             (Rest::Asks(elicited), Some(turn)) => asked::parked(&self.inner, &self.live, turn, elicited),
             (Rest::Asks(elicited), None) => vec![Entry::Elicited(elicited)],
             (Rest::Changed(result), Some(turn)) if turn.settings().approve == ApproveMode::Ask => {
-                let (call, reason) = (result.call, QuestionReason::DefinitionChanged);
-                vec![Entry::Question(Question { call, reason, rule: None })]
+                let name = turn.call(result.call).map_or("", |call| call.name);
+                let catalog = self.inner.catalogs.of(&self.live.owner);
+                let definition_hash = catalog.get_changed_too(name).map(|tool| tool.hash.to_string());
+                let asked = Question::new(result.call, QuestionReason::DefinitionChanged);
+                vec![Entry::Question(Question { definition_hash, ..asked })]
             }
             (Rest::Result(result) | Rest::Changed(result), _) => vec![Entry::Result(result)],
         }

@@ -312,6 +312,26 @@ async fn a_definition_that_changed_while_a_person_was_asked_is_asked_about() {
 }
 
 #[tokio::test]
+async fn a_yes_to_one_change_is_none_to_a_later_one() {
+    let (world, call) = parked().await;
+    let write = |about: &str| ScriptedTool::echo("write").schema(json!({"type": "object", "description": about}));
+    world.source.set_tools([write("another")]);
+    let turn = world.journal().await.turn().unwrap().id();
+    world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Parked);
+    let asked = world.engine.waiting(&world.id).await.unwrap().remove(0).approval;
+    world.source.set_tools([write("a third")]);
+    world.engine.decide_and_remember(&world.id, asked, choice(Verdict::Allow), None).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Parked);
+    let waiting = world.engine.waiting(&world.id).await.unwrap().remove(0);
+    assert_eq!((waiting.reason.as_str(), waiting.approval.to_string().as_str()), ("definition_changed", "appr_4_0-3"));
+    assert_eq!(world.source.effects(), []);
+    world.engine.decide_and_remember(&world.id, waiting.approval, choice(Verdict::Allow), None).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+    assert_eq!(world.source.effects().len(), 1);
+}
+
+#[tokio::test]
 async fn what_turns_wait_for_is_told_when_it_changes_whose_ever_they_are() {
     let (world, call) = parked().await;
     let engine = world.engine.acting_for("somebody".parse().unwrap());

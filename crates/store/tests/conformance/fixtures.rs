@@ -154,7 +154,11 @@ fn about_calls() -> Vec<Entry> {
     vec![
         Entry::Decision(by_rule),
         Entry::Decision(by_person),
-        Entry::Question(Question { call, reason: QuestionReason::DefinitionChanged, rule: Some("ask *".to_owned()) }),
+        Entry::Question(Question {
+            rule: Some("ask *".to_owned()),
+            definition_hash: Some("abc".to_owned()),
+            ..Question::new(call, QuestionReason::DefinitionChanged)
+        }),
         Entry::Started(Started { call, replayable: true }),
         Entry::Result(result),
         Entry::Result(ToolResult::failed(call, ToolErrorKind::Interrupted, "")),

@@ -185,7 +185,7 @@ impl Ruler for Rules<'_> {
             0 => StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::Unavailable, "The server is gone.")),
             1 => {
                 self.features.saw("a definition that changed");
-                StartRuling::DefinitionChanged
+                StartRuling::DefinitionChanged { definition_hash: "another".to_owned() }
             }
             _ => {
                 self.free_slots -= 1;

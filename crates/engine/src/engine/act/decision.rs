@@ -220,7 +220,8 @@ fn decision(
             None => EngineError::NotFound { what: format!("call `{call}` in the open turn") },
         });
     };
-    let waits_for = turn.waiting().find(|(waiting, _)| waiting.id == call).map(|(_, question)| question.reason);
+    let question = turn.waiting().find(|(waiting, _)| waiting.id == call).map(|(_, question)| question);
+    let waits_for = question.map(|question| question.reason);
     let fits = match (choice.verdict, waits_for) {
         (_, None) => {
             let why = decided_before(state, call).unwrap_or_else(|| "it does not wait for a decision".to_owned());
@@ -249,16 +250,21 @@ fn decision(
     }
     let catalog = inner.catalogs.of(&state.owner);
     let asks_about_change = waits_for == Some(QuestionReason::DefinitionChanged);
+    let offered = journal.definition(view.name).map(|definition| (definition, definition_hash(definition)));
     // Whoever was asked about the call alone has not seen what changed: they agree to what it was decided about before, or to
-    // what the model was offered.
-    let seen = view.decided_hash.map(Arc::from).or_else(|| journal.definition(view.name).map(|tool| definition_hash(tool)));
-    let now = if asks_about_change { catalog.get_changed_too(view.name) } else { catalog.get(view.name) };
-    let now = now.filter(|tool| asks_about_change || seen.as_ref().is_none_or(|hash| *hash == tool.hash));
-    let hash = now.map(|tool| tool.hash.clone()).or(seen);
+    // what the model was offered. Whoever was asked about a change agrees to that one, and to none that came after it.
+    let seen: Option<Arc<str>> = if asks_about_change {
+        question.and_then(|question| question.definition_hash.as_deref()).map(Arc::from)
+    } else {
+        view.decided_hash.map(Arc::from).or_else(|| offered.as_ref().map(|(_, hash)| hash.clone()))
+    };
+    let known = if asks_about_change { catalog.get_changed_too(view.name) } else { catalog.get(view.name) };
+    let now = known.filter(|tool| seen.as_ref().is_none_or(|hash| *hash == tool.hash));
+    let hash = now.map(|tool| tool.hash.clone()).or(seen).or_else(|| view.decided_hash.map(Arc::from));
     if may_run {
-        let schema = now.map(|tool| &tool.definition).or_else(|| journal.definition(view.name));
-        let checked = schema.zip(hash.as_ref()).map(|(definition, hash)| {
-            inner.validators.check(hash, &definition.input_schema, arguments.unwrap_or(view.arguments))
+        let schema = now.or(known.filter(|_| asks_about_change)).map(|tool| (&tool.definition, tool.hash.clone())).or(offered);
+        let checked = schema.map(|(definition, hash)| {
+            inner.validators.check(&hash, &definition.input_schema, arguments.unwrap_or(view.arguments))
         });
         // What was said before is checked as it starts.
         let object = match checked {
