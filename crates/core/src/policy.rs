@@ -118,6 +118,8 @@ pub struct Asked<'a> {
     pub declared: Declared,
     /// Its validated arguments.
     pub arguments: &'a Value,
+    /// Whether the request wants a person to be asked where it would run.
+    pub is_always_asked: bool,
 }
 
 /// What would happen to a call, and all that was looked at.
@@ -186,19 +188,29 @@ impl Policy {
 
     /// What happens to a call of the tool `name` with these validated `arguments`.
     pub fn decide(&self, mode: ApproveMode, name: &str, declared: Declared, arguments: &Value) -> Verdict {
-        let asked = Asked { mode, name, declared, arguments };
-        match self.matching(name, arguments).min_by_key(|rule| strength(rule)) {
+        self.verdict(Asked { mode, name, declared, arguments, is_always_asked: false })
+    }
+
+    /// What happens to a call.
+    pub fn verdict(&self, asked: Asked<'_>) -> Verdict {
+        let Asked { mode, name, declared, arguments, is_always_asked } = asked;
+        let verdict = match self.matching(name, arguments).min_by_key(|rule| strength(rule)) {
             Some(rule) => Self::by_rule(mode, rule),
-            None => Self::by_mode(asked.mode, asked.declared),
+            None => Self::by_mode(mode, declared),
+        };
+        if verdict.action == Action::Allow && is_always_asked {
+            return Verdict { action: Action::Ask, rule: "the request".to_owned() };
         }
+        verdict
     }
 
     /// What would happen to a call, and which rules match it besides.
     pub fn explain(&self, asked: Asked<'_>) -> Explanation {
-        let verdict = self.decide(asked.mode, asked.name, asked.declared, asked.arguments);
+        let verdict = self.verdict(asked);
+        let is_the_requests = asked.is_always_asked && self.verdict(Asked { is_always_asked: false, ..asked }) != verdict;
         let mut others: Vec<&Rule> = self.matching(asked.name, asked.arguments).collect();
         others.sort_by_key(|rule| strength(rule));
-        let others = others.into_iter().skip(1);
+        let others = others.into_iter().skip(usize::from(!is_the_requests));
         let others = others.map(|rule| Verdict { action: rule.text.action, rule: rule.to_string() }).collect();
         Explanation { verdict, others }
     }

@@ -104,6 +104,13 @@ impl Catalog {
         self.get(name).or_else(|| self.changed.get(name))
     }
 
+    /// Why a tool is set aside that changed, and how a person agrees to it.
+    pub(crate) fn why_changed(&self, name: &str) -> Option<&str> {
+        let tool = self.changed.get(name)?;
+        let is_it = |aside: &&SetAside| aside.source == tool.definition.source && aside.tool == tool.definition.tool;
+        Some(self.set_aside.iter().find(is_it).map_or("", |aside| aside.reason.as_str()))
+    }
+
     /// What is set aside because it changed, for people.
     pub(crate) fn changed_in_words(&self) -> Option<String> {
         let mut names: Vec<&str> = self.changed.keys().map(String::as_str).collect();

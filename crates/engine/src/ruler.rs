@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use turnwright_core::policy::{Action, Policy};
+use turnwright_core::policy::{Action, Asked, Policy};
 use turnwright_core::{
     ApproveMode, CallId, CallView, Ruler, Ruling, SEARCH_TOOL, StartRuling, ToolChoice, ToolDefinition, ToolErrorKind,
     ToolResult, TurnSettings,
@@ -99,6 +99,22 @@ pub(crate) fn is_in(globs: &[String], name: &str) -> bool {
     globs.iter().any(|glob| matcher(glob).is_some_and(|matcher| matcher.is_match(name)))
 }
 
+/// Whether any tool may be called in a turn with these settings.
+pub(crate) fn may_call(settings: &TurnSettings) -> bool {
+    settings.tool_choice != Some(ToolChoice::None)
+}
+
+/// What the policy is asked about a call in a turn with these settings.
+pub(crate) fn asked<'a>(settings: &TurnSettings, definition: &'a ToolDefinition, arguments: &'a Value) -> Asked<'a> {
+    Asked {
+        mode: settings.approve,
+        name: &definition.name,
+        declared: definition.declared,
+        arguments,
+        is_always_asked: is_in(&settings.always_ask, &definition.name),
+    }
+}
+
 impl TurnRuler<'_> {
     fn offered(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.offered.iter().chain(&self.found).find(|definition| definition.name == name)
@@ -160,7 +176,7 @@ impl Ruler for TurnRuler<'_> {
 
     fn rule(&mut self, call: &CallView<'_>) -> Ruling {
         // Models are told so, and some call all the same.
-        if self.settings.tool_choice == Some(ToolChoice::None) {
+        if !may_call(self.settings) {
             let text = format!("`{}` did not run: no tool may be called in this turn. Answer without one.", call.name);
             return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::PermissionDenied, text));
         }
@@ -178,9 +194,9 @@ impl Ruler for TurnRuler<'_> {
         };
         // Where nothing runs that no rule allows, nothing would be found that a rule allows.
         let mode = if definition.is_search() { ApproveMode::All } else { self.settings.approve };
-        let verdict = self.policy.decide(mode, call.name, definition.declared, &arguments);
+        let asked = Asked { mode, ..asked(self.settings, definition, &arguments) };
+        let verdict = self.policy.verdict(asked);
         match verdict.action {
-            Action::Allow if is_in(&self.settings.always_ask, call.name) => Ruling::Ask { rule: "the request".to_owned() },
             Action::Allow => Ruling::Allow { rule: verdict.rule, definition_hash: hash.to_string() },
             Action::Ask => Ruling::Ask { rule: verdict.rule },
             Action::Deny => Ruling::Deny { rule: verdict.rule },

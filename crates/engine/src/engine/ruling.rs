@@ -4,13 +4,13 @@ use sha2::{Digest, Sha256};
 use turnwright_core::policy::{
     Action, Asked, Explanation, Policy, Reach, ReadyRule, Remembered, RuleError, RuleText, Scope, Verdict, Whose, proposed,
 };
-use turnwright_core::{ApproveMode, ConversationId, TurnId};
+use turnwright_core::{ApproveMode, ConversationId, Journal, TurnId};
 
 use super::Engine;
 use crate::EngineError;
 use crate::inner::Inner;
 use crate::live::Live;
-use crate::ruler::is_in;
+use crate::ruler::{asked, is_in, may_call};
 
 /// What to remember of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,17 +138,17 @@ impl Engine {
     ) -> Result<Explained, EngineError> {
         self.inner.settle_source_of(&self.user, name).await;
         self.inner.refresh_rules().await;
-        let (turn, settings) = match conversation {
+        let (turn, settings, is_known_to_turn) = match conversation {
             Some(id) => {
                 let overlay = self.conversation(id).await?.overlay;
-                let open =
-                    self.look(id, |journal| journal.open_turn().map(|turn| (turn.id(), turn.settings().clone()))).await?;
-                let known = open.unwrap_or_else(|| {
-                    (TurnId(turnwright_core::Seq::FIRST), self.inner.settings(&overlay, &self.inner.defaults()))
-                });
-                (Some(known.0), known.1)
+                let of_turn = |journal: &Journal| {
+                    let turn = journal.open_turn()?;
+                    Some((Some(turn.id()), turn.settings().clone(), journal.definition(name).is_some()))
+                };
+                let next = || (None, self.inner.settings(&overlay, &self.inner.defaults()), false);
+                self.look(id, of_turn).await?.unwrap_or_else(next)
             }
-            None => (None, (*self.inner.defaults()).clone()),
+            None => (None, (*self.inner.defaults()).clone(), false),
         };
         let catalog = self.inner.catalogs.of(&self.user);
         let Some(tool) = catalog.get_changed_too(name) else {
@@ -161,11 +161,18 @@ impl Engine {
         };
         let whose = Whose { conversation, turn, owner: &self.user };
         let policy = self.inner.policy.with(self.inner.rules.known().iter(), whose);
-        let mode = approve.unwrap_or(settings.approve);
+        let asked = asked(&settings, &tool.definition, &value);
+        let mode = approve.unwrap_or(asked.mode);
         let is_offered = settings.tools.as_ref().is_none_or(|globs| is_in(globs, name));
-        let checked = if is_offered { checked } else { Err("it is not offered in this conversation".to_owned()) };
+        let why_changed = catalog.why_changed(name).filter(|_| !is_known_to_turn);
+        let checked = match why_changed {
+            _ if !may_call(&settings) => Err("no tool may be called in its turn".to_owned()),
+            _ if !is_offered => Err("it is not offered in this conversation".to_owned()),
+            Some(why) => Err(format!("it is set aside: {why}")),
+            None => checked,
+        };
         let explanation = checked
-            .map(|_| policy.explain(Asked { mode, name, declared: tool.definition.declared, arguments: &value }))
+            .map(|_| policy.explain(Asked { mode, ..asked }))
             .map_err(|problem| format!("nobody is asked about it, because {problem}"));
         Ok(Explained { explanation, always: proposed(name, &value, Action::Allow) })
     }

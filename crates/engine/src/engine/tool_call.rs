@@ -60,9 +60,7 @@ impl Engine {
     pub async fn call_tool(&self, name: &str, arguments: &str, approve: ApproveMode) -> Result<ToolResult, EngineError> {
         self.inner.settle_source_of(&self.user, name).await;
         let catalog = self.inner.catalogs.of(&self.user);
-        if catalog.changed.contains_key(name) {
-            let aside = catalog.set_aside.iter().find(|aside| qualified(&aside.source, &aside.tool) == name);
-            let why = aside.map(|aside| aside.reason.clone()).unwrap_or_default();
+        if let Some(why) = catalog.why_changed(name) {
             return Err(EngineError::Invalid { what: format!("`{name}` is set aside: {why}") });
         }
         let Some(tool) = catalog.get(name) else {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::{Barrier, Semaphore};
+use turnwright_core::policy::{Action, Verdict};
 use turnwright_core::{
     Declared, Entry, ProviderFailure, ProviderFailureKind, StreamDelta, ToolChoice, ToolErrorKind, TurnStatus,
 };
@@ -58,6 +59,20 @@ async fn a_tool_that_a_conversation_does_not_offer_is_explained_as_refused() {
     assert!(explained(&world.id).await.is_ok());
     let refused = explained(&narrow).await.unwrap_err();
     assert_eq!(refused, "nobody is asked about it, because it is not offered in this conversation");
+}
+
+#[tokio::test]
+async fn what_a_conversation_lets_no_tool_do_or_always_asks_about_is_explained_so() {
+    let world = world(ScriptedProvider::new([]), echo(), Setup::default()).await;
+    let explained = async |overlay: SettingsOverlay| {
+        let id = world.engine.create(NewConversation { overlay, ..NewConversation::default() }).await.unwrap().id;
+        world.engine.explain(Some(&id), None, "tools__echo", "{}").await.unwrap().explanation
+    };
+    let none = SettingsOverlay { tool_choice: Some(ToolChoice::None), ..SettingsOverlay::default() };
+    assert_eq!(explained(none).await.unwrap_err(), "nobody is asked about it, because no tool may be called in its turn");
+    let asks = SettingsOverlay { always_ask: Some(vec!["tools__*".to_owned()]), ..SettingsOverlay::default() };
+    let asked = Verdict { action: Action::Ask, rule: "the request".to_owned() };
+    assert_eq!(explained(asks).await.unwrap().verdict, asked);
 }
 
 #[tokio::test]

@@ -125,6 +125,9 @@ async fn a_rule_reaches_as_far_as_its_scope_and_goes_with_its_conversation() {
         world.engine.decide_and_remember(&world.id, first_call(), choice(Verdict::Allow), remember).await.unwrap();
         assert_eq!(world.engine.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap(), completed());
 
+        let explained = world.engine.explain(Some(&id()), None, "tools__write", r#"{"path":"/a"}"#).await.unwrap();
+        let is_allowed = explained.explanation.unwrap().verdict.action == Action::Allow;
+        assert_eq!(is_allowed, in_next_turn == completed(), "{scope}");
         let next = world.turn("again").await;
         assert_eq!(next, in_next_turn, "{scope}");
         if next == TurnState::Parked {

@@ -135,6 +135,9 @@ async fn a_foreign_tool_is_pinned_when_a_person_allows_it_and_set_aside_when_it_
     let difference = "go of tools: its definition changed since a person agreed to it; `mcp approve tools go` agrees to:\n  \
                       schema /properties/after + {\"type\":\"string\"}\n  schema /properties/before - {\"type\":\"string\"}";
     assert_eq!(aside, [difference]);
+    let explained = world.engine.explain(Some(&world.id), Some(ApproveMode::All), "tools__go", "{}").await.unwrap();
+    let why = difference.replace("go of tools: ", "nobody is asked about it, because it is set aside: ");
+    assert_eq!(explained.explanation.unwrap_err(), why);
     assert_eq!(world.engine.agree("tools", Some("go")).await.unwrap(), ["tools__go"]);
     assert_eq!(world.turn("and again").await, completed());
     let both = || vec!["tools__go", "tools__other"];
