@@ -6,7 +6,7 @@ use turnwright_core::policy::{
 };
 use turnwright_core::{ApproveMode, ConversationId, Journal, TurnId};
 
-use super::Engine;
+use super::{Conversation, Engine, not_there};
 use crate::EngineError;
 use crate::inner::Inner;
 use crate::live::Live;
@@ -92,13 +92,17 @@ impl Engine {
     pub async fn add_rule(&self, new: NewRule) -> Result<Remembered, EngineError> {
         self.must_decide().await?;
         let wants = |what: &str| EngineError::Invalid { what: format!("a rule for {} needs {what}", new.scope) };
+        let of = match (new.scope, &new.conversation) {
+            (Scope::Turn | Scope::Conversation, Some(id)) => Some(self.conversation(id).await?),
+            _ => None,
+        };
         let reach = match (new.scope, new.conversation.clone()) {
             (Scope::Turn, Some(id)) => {
                 let open = self.look(&id, |journal| journal.open_turn().map(turnwright_core::Turn::id)).await?;
                 let why = || format!("no turn of `{id}` is open");
                 Reach::Turn(id.clone(), open.ok_or_else(|| EngineError::NoOpenTurn { why: why() })?)
             }
-            (Scope::Conversation, Some(id)) => Reach::Conversation(self.conversation(&id).await?.id),
+            (Scope::Conversation, Some(id)) => Reach::Conversation(id),
             (Scope::Turn | Scope::Conversation, None) => return Err(wants("its conversation")),
             (Scope::User | Scope::Everyone, Some(_)) => return Err(wants("no conversation")),
             (Scope::User, None) => Reach::User(self.user.clone()),
@@ -110,7 +114,22 @@ impl Engine {
         };
         let rule = ready(id, new.rule, reach, self.inner.clock.now_ms())?;
         self.inner.rules.put(&rule).await?;
+        // Deleted meanwhile: another one of its name begins without.
+        if let Some(of) = of
+            && self.is_gone(&of).await
+        {
+            self.inner.rules.remove(&rule.remembered).await?;
+            return Err(not_there(&of.id));
+        }
         Ok(rule.remembered)
+    }
+
+    async fn is_gone(&self, conversation: &Conversation) -> bool {
+        match self.conversation(&conversation.id).await {
+            Ok(known) => known.created_at_ms != conversation.created_at_ms,
+            Err(EngineError::NotFound { .. }) => true,
+            Err(_) => false,
+        }
     }
 
     /// Forgets a remembered rule. What it has decided stays decided.

@@ -10,8 +10,8 @@ use serde_json::json;
 use turnwright_core::policy::{Action, PredicateText, Reach, RuleText, Scope, Tests};
 use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Declared, Entry, Seq, TurnId, Verdict};
 use turnwright_engine::{
-    Append, Choice, ConversationRecord, Document, Documents, EngineError, KeptBy, NewConversation, NewMessage, NewRule,
-    Remember, SideRecord, Store, StoreError, ToolOutput, TurnState,
+    Append, CONVERSATION_DOCUMENTS, Choice, ConversationRecord, Document, Documents, EngineError, KeptBy, NewConversation,
+    NewMessage, NewRule, Remember, SideRecord, Store, StoreError, ToolOutput, TurnState,
 };
 use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, record, text,
@@ -162,12 +162,20 @@ async fn a_rule_that_another_process_stored_holds_for_the_next_call() {
     assert_eq!(first.wait(&id(), sent.turn_id).await.unwrap(), completed());
 }
 
-/// Documents of which the answer to the first change is lost.
+/// What happens with the first document that is put.
 #[derive(Debug)]
-struct Losing(Arc<MemoryStore>, AtomicBool);
+enum Mishap {
+    /// The answer is lost.
+    Lost,
+    /// Its conversation is deleted before.
+    Deleted,
+}
+
+#[derive(Debug)]
+struct Unlucky(Arc<MemoryStore>, Mishap, AtomicBool);
 
 #[async_trait]
-impl Documents for Losing {
+impl Documents for Unlucky {
     async fn document(&self, kind: &str, key: &str) -> Result<Option<Document>, StoreError> {
         self.0.document(kind, key).await
     }
@@ -177,8 +185,18 @@ impl Documents for Losing {
     }
 
     async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
-        self.0.put_document(kind, document).await?;
-        if self.1.swap(true, Ordering::SeqCst) { Ok(()) } else { Err(StoreError::Unusable { reason: "gone".to_owned() }) }
+        let is_first = !self.2.swap(true, Ordering::SeqCst);
+        match self.1 {
+            Mishap::Deleted if is_first => {
+                self.0.delete(&id()).await?;
+                self.0.put_document(kind, document).await
+            }
+            Mishap::Lost if is_first => {
+                self.0.put_document(kind, document).await?;
+                Err(StoreError::Unusable { reason: "gone".to_owned() })
+            }
+            Mishap::Deleted | Mishap::Lost => self.0.put_document(kind, document).await,
+        }
     }
 
     async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
@@ -198,7 +216,7 @@ impl Documents for Losing {
 async fn a_rule_whose_answer_was_lost_is_there_once_for_the_same_request() {
     let store = Arc::new(MemoryStore::default());
     let own = engine(store.clone(), ScriptedProvider::new([]), Arc::new(source()), asks());
-    own.keep_rules(Arc::new(Losing(store, AtomicBool::new(false)))).await;
+    own.keep_rules(Arc::new(Unlucky(store, Mishap::Lost, AtomicBool::new(false)))).await;
     let rule = |key: Option<&str>, rule: RuleText| NewRule {
         scope: Scope::Everyone,
         conversation: None,
@@ -216,6 +234,22 @@ async fn a_rule_whose_answer_was_lost_is_there_once_for_the_same_request() {
     own.add_rule(rule(None, below("/a"))).await.unwrap();
     own.add_rule(rule(None, below("/a"))).await.unwrap();
     assert_eq!(own.rules().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_rule_whose_conversation_is_deleted_meanwhile_is_not_for_the_next_of_its_name() {
+    let store = Arc::new(MemoryStore::default());
+    let own = engine(store.clone(), ScriptedProvider::new([]), Arc::new(source()), asks());
+    own.keep_rules(Arc::new(Unlucky(store.clone(), Mishap::Deleted, AtomicBool::new(false)))).await;
+    own.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    let rule = NewRule { scope: Scope::Conversation, conversation: Some(id()), rule: below("/a"), idempotency: None };
+    let gone = own.add_rule(rule.clone()).await.unwrap_err();
+    assert!(matches!(gone, EngineError::NotFound { .. }), "{gone}");
+    own.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    assert_eq!(own.rules().await, []);
+    assert_eq!(store.upper_documents(CONVERSATION_DOCUMENTS).await.unwrap(), []);
+    let added = own.add_rule(rule).await.unwrap();
+    assert_eq!(own.rules().await, [added]);
 }
 
 #[tokio::test]
