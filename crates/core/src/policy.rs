@@ -24,11 +24,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use predicate::{PredicateText, Tests, check_glob};
-pub use propose::proposed;
 pub use rule::{RuleError, RuleText};
 pub use scope::{Reach, Remembered, Scope, Whose};
 
 use crate::{ApproveMode, Declared};
+use builtins::Dialect;
+use predicate::Habits;
 use rule::Rule;
 
 /// What a rule does with the calls that it matches.
@@ -88,6 +89,8 @@ pub struct Policy {
     remembered: Vec<Arc<Rule>>,
     /// Where the relative paths of `filesystem` begin.
     start: Option<Arc<str>>,
+    /// How the shell of `command` reads its lines.
+    shell: Dialect,
 }
 
 /// A remembered rule, ready for use.
@@ -155,13 +158,20 @@ impl Policy {
     pub fn new(rules: impl IntoIterator<Item = RuleText>) -> Result<Self, RuleError> {
         let configured =
             rules.into_iter().zip(1..).map(|(text, number)| Rule::configured(text, number)).collect::<Result<_, _>>()?;
-        Ok(Self { configured, remembered: Vec::new(), start: None })
+        Ok(Self { configured, ..Self::default() })
     }
 
     /// The same, where the relative paths of the built-in `filesystem` begin in this folder.
     #[must_use]
     pub fn starting_at(self, folder: Option<&str>) -> Self {
         Self { start: folder.map(Arc::from), ..self }
+    }
+
+    /// The same, where this shell, by name or path, reads the lines of the built-in `command`; `sh` where it is not said. Of
+    /// one that is not known no line can be read for certain.
+    #[must_use]
+    pub fn with_shell(self, shell: Option<&str>) -> Self {
+        Self { shell: shell.map_or_else(Dialect::default, Dialect::of_shell), ..self }
     }
 
     /// The same with remembered rules: those of them that hold for whom it is asked.
@@ -178,12 +188,21 @@ impl Policy {
 
     /// Whether this rule would match such a call if it were among these.
     pub fn would_match(&self, rule: &ReadyRule, name: &str, arguments: &Value) -> bool {
-        rule.rule.matches(name, arguments, self.start_of(name))
+        rule.rule.matches(name, arguments, self.habits_of(name))
     }
 
-    /// Where the relative paths of this tool begin.
-    fn start_of(&self, name: &str) -> Option<&str> {
-        self.start.as_deref().filter(|_| name.starts_with("filesystem__"))
+    /// The rule that covers this call of `tool`: its exact name; of a command, the programs that it starts; of a path, that path and
+    /// what lies below it. What cannot be said in that way is named value by value.
+    pub fn proposed(&self, tool: &str, arguments: &Value, action: Action) -> RuleText {
+        propose::proposed(tool, arguments, action, self.habits_of(tool).shell)
+    }
+
+    /// How this tool reads its arguments, where it is ours.
+    fn habits_of(&self, name: &str) -> Habits<'_> {
+        Habits {
+            start: self.start.as_deref().filter(|_| name.starts_with("filesystem__")),
+            shell: if name.starts_with("command__") { self.shell } else { Dialect::default() },
+        }
     }
 
     /// What happens to a call of the tool `name` with these validated `arguments`.
@@ -221,9 +240,9 @@ impl Policy {
     }
 
     fn matching<'a>(&'a self, name: &'a str, arguments: &'a Value) -> impl Iterator<Item = &'a Rule> {
-        let start = self.start_of(name);
+        let habits = self.habits_of(name);
         let all = self.configured.iter().chain(self.remembered.iter().map(Arc::as_ref));
-        all.filter(move |rule| rule.matches(name, arguments, start))
+        all.filter(move |rule| rule.matches(name, arguments, habits))
     }
 
     /// A rule that asks fails closed where the mode says that nobody is there to ask; `all` is a person's word that covers it.

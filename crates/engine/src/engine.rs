@@ -488,7 +488,7 @@ impl Engine {
     pub async fn waiting(&self, id: &ConversationId) -> Result<Vec<WaitingCall>, EngineError> {
         let live = self.load_newest(id).await?;
         let state = live.lock();
-        Ok(waiting_in(id, &state.journal))
+        Ok(waiting_in(id, &state.journal, &self.inner.policy))
     }
 
     /// The calls of all conversations of the user about which a person is asked, but for those that cannot be read.
@@ -496,7 +496,7 @@ impl Engine {
         let mut waiting = Vec::new();
         for open in self.own_open_turns().await? {
             if let Some(live) = self.load_readable(&open).await? {
-                waiting.extend(waiting_in(&open.conversation, &live.lock().journal));
+                waiting.extend(waiting_in(&open.conversation, &live.lock().journal, &self.inner.policy));
             }
         }
         Ok(waiting)

@@ -155,8 +155,7 @@ impl HostBuilder {
     /// [`HostError`], in words for people. Nothing is left behind.
     pub async fn start(self) -> Result<Host, HostError> {
         let Self { loaded, environment, own, own_providers, needs, telemetry, clock, shows_apps, practises } = self;
-        let first_root = loaded.config.tools.filesystem.roots.first().and_then(|root| root.to_str());
-        let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
+        let policy = policy(&loaded)?;
         let place = Place::of(&loaded)?;
         let store = place.open().await?;
         sources::make_own_root(&loaded);
@@ -407,6 +406,14 @@ impl Host {
 /// Where processes tell one another how their MCP servers are.
 pub(crate) fn board(loaded: &Loaded) -> PathBuf {
     loaded.data_dir.join("mcp/board")
+}
+
+/// The rules of the configuration, for the tools as it sets them up.
+fn policy(loaded: &Loaded) -> Result<Policy, HostError> {
+    let tools = &loaded.config.tools;
+    let first_root = tools.filesystem.roots.first().and_then(|root| root.to_str());
+    let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?;
+    Ok(policy.starting_at(first_root).with_shell(tools.command.shell.as_deref()))
 }
 
 fn ledger(processes: &Path, driver: &str) -> Result<FileLedger, HostError> {

@@ -1,6 +1,7 @@
 //! From a journal to the messages and turn reports of the API. Pure.
 
 use turnwright_api as api;
+use turnwright_core::policy::Policy;
 use turnwright_core::{
     AssistantMessage, CallId, Completion, ContextKind, ContextPart, ContextPlace, Control, ConversationId, CutOffCause, Entry,
     Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, Turn, TurnId, TurnStatus, Usage, text_of,
@@ -13,8 +14,8 @@ use crate::rules::rule_text;
 use crate::timestamp::timestamp;
 use crate::waiting::waiting_question;
 
-/// What came of `turn` so far; `None` where the journal holds no such turn.
-pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnId) -> Option<api::TurnReport> {
+/// What came of `turn` so far; `None` where the journal holds no such turn. `policy` is that of the engine's configuration.
+pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnId, policy: &Policy) -> Option<api::TurnReport> {
     let first = journal.entry(turn.0)?;
     if !matches!(*first.entry, Entry::User(_)) {
         return None;
@@ -31,7 +32,7 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
             arguments: arguments::told(call.arguments).to_owned(),
             reason: question.reason.as_str().to_owned(),
             rule: question.rule.clone(),
-            always: always(&call, question.reason).as_ref().map(rule_text),
+            always: always(policy, &call, question.reason).as_ref().map(rule_text),
             question: None,
         });
         let questions = questions_in(conversation, journal).into_iter().map(waiting_question);

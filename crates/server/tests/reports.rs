@@ -31,7 +31,7 @@ async fn report_of(tools: Vec<ScriptedTool>, answers: Vec<Answer>, max_steps: u3
     let id: ConversationId = "c1".parse().unwrap();
     let sent = engine.send(&id, NewMessage { create: true, ..NewMessage::text("Go") }).await.unwrap();
     engine.wait(&id, sent.turn_id).await.unwrap();
-    turn_report(&engine.journal(&id).await.unwrap(), &id, sent.turn_id).unwrap()
+    turn_report(&engine.journal(&id).await.unwrap(), &id, sent.turn_id, engine.configured_policy()).unwrap()
 }
 
 /// Role, content, tool and failure of a message.

@@ -317,7 +317,7 @@ pub(super) fn failed(error: &EngineError) -> Error {
 #[cfg(test)]
 mod tests {
     use turnwright_core::ApprovalId;
-    use turnwright_core::policy::{Action, proposed};
+    use turnwright_core::policy::{Action, Policy};
 
     use super::*;
 
@@ -331,7 +331,8 @@ mod tests {
             arguments: "{}".to_owned(),
             reason,
             rule: None,
-            always: (reason == QuestionReason::Approval).then(|| proposed("pick", &Value::Null, Action::Allow)),
+            always: (reason == QuestionReason::Approval)
+                .then(|| Policy::default().proposed("pick", &Value::Null, Action::Allow)),
         };
         question(&call).1.iter().map(|option| option.option_id.to_string()).collect()
     }

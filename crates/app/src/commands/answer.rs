@@ -64,7 +64,7 @@ pub(super) async fn answer(
     };
     let journal = engine.journal(id).await?;
     if form == Form::Json {
-        let report = turn_report(&journal, id, told.turn);
+        let report = turn_report(&journal, id, told.turn, engine.configured_policy());
         let report = report.ok_or_else(|| Failure::failed(format!("`{}` is not in `{id}` any more", told.turn)))?;
         let text = serde_json::to_string(&report).map_err(|error| Failure::failed(error.to_string()))?;
         tokio::select! {

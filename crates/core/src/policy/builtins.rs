@@ -5,7 +5,7 @@
 
 use super::shell::is_name;
 use super::word::Word;
-use super::wrappers::is_treacherous;
+use super::wrappers::{is_shell, is_treacherous};
 
 /// How the shell that runs a line reads what its builtins are given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,10 +15,18 @@ pub(super) enum Dialect {
     Plain,
     /// As `ksh` and `zsh`, to which numbers are expressions.
     Expressions,
+    /// In a way that is not known: what is seen in a line may not be all.
+    Unread,
 }
 
 impl Dialect {
-    /// That of a shell.
+    /// That of the shell of this name or path.
+    pub(super) fn of_shell(path: &str) -> Self {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if is_shell(name) { Self::of(name) } else { Self::Unread }
+    }
+
+    /// That of a shell whose lines are read.
     pub(super) fn of(shell: &str) -> Self {
         if matches!(shell, "zsh" | "rzsh" | "ksh" | "mksh") { Self::Expressions } else { Self::Plain }
     }

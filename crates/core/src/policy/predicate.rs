@@ -5,6 +5,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Number, Value};
 
+use super::builtins::Dialect;
 use super::glob::matcher;
 use super::path::{self, Folder};
 use super::programs::Programs;
@@ -131,8 +132,16 @@ pub(super) struct Wrong {
 pub(super) struct Around<'a> {
     pub(super) action: Action,
     pub(super) arguments: &'a Value,
-    /// Where the tool's relative paths begin.
+    pub(super) habits: Habits<'a>,
+}
+
+/// How a tool reads its arguments, as far as that is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Habits<'a> {
+    /// Where its relative paths begin.
     pub(super) start: Option<&'a str>,
+    /// How the shell reads that gets its lines.
+    pub(super) shell: Dialect,
 }
 
 impl Predicate {
@@ -181,11 +190,13 @@ impl Predicate {
         let Some(value) = value.or(says_none.then_some(&Value::Null)) else { return Match::No };
         let mut all = Match::Yes;
         if let Some(glob) = &self.glob {
-            all = all.and(each(value, &|value| globbed(glob, value, around.start)));
+            all = all.and(each(value, &|value| globbed(glob, value, around.habits.start)));
         }
         if let Some(folders) = &self.below {
             let below = |value: &Value| match value {
-                Value::String(path) => folders.iter().map(|folder| folder.holds(path, around.start)).fold(Match::No, Match::or),
+                Value::String(path) => {
+                    folders.iter().map(|folder| folder.holds(path, around.habits.start)).fold(Match::No, Match::or)
+                }
                 _ => Match::Unknown,
             };
             all = all.and(each(value, &below));
@@ -199,9 +210,8 @@ impl Predicate {
             all = all.and(whole.or(each(value, &one)));
         }
         if let Some(names) = &self.program {
-            all = all.and(
-                programs(value, around.arguments, key).map_or(Match::Unknown, |found| started(names, &found, around.action)),
-            );
+            let found = programs(value, around.arguments, key, around.habits.shell);
+            all = all.and(found.map_or(Match::Unknown, |found| started(names, &found, around.action)));
         }
         all
     }
@@ -294,14 +304,14 @@ pub(super) const SEVERAL: &str = "commands";
 
 /// The programs of an argument: a shell line, a list of lines where its name says so, else of program and arguments, or a
 /// program whose arguments are in the argument `args` beside it. `None` where it is none of these.
-pub(super) fn programs(value: &Value, arguments: &Value, key: &str) -> Option<Programs> {
+pub(super) fn programs(value: &Value, arguments: &Value, key: &str, shell: Dialect) -> Option<Programs> {
     let (around, name) = match key.rsplit_once('/').filter(|_| key.starts_with('/')) {
         Some((parent, name)) => (arguments.pointer(parent), name),
         None => (Some(arguments), key),
     };
     match value {
         Value::String(line) => match around.and_then(|around| around.get("args")).filter(|_| name != "args") {
-            None | Some(Value::Null) => Some(Programs::of_line(line)),
+            None | Some(Value::Null) => Some(Programs::of_line(line, shell)),
             Some(Value::Array(args)) => {
                 let args: Vec<&str> = args.iter().map(Value::as_str).collect::<Option<_>>()?;
                 Some(Programs::of_arguments(std::iter::once(line.as_str()).chain(args)))
@@ -310,7 +320,7 @@ pub(super) fn programs(value: &Value, arguments: &Value, key: &str) -> Option<Pr
         },
         Value::Array(words) => {
             let words: Vec<&str> = words.iter().map(Value::as_str).collect::<Option<_>>()?;
-            Some(if name == SEVERAL { Programs::of_lines(&words) } else { Programs::of_arguments(words) })
+            Some(if name == SEVERAL { Programs::of_lines(&words, shell) } else { Programs::of_arguments(words) })
         }
         _ => None,
     }

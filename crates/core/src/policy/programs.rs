@@ -70,9 +70,9 @@ impl Program {
 }
 
 impl Programs {
-    /// Those of a shell line.
-    pub(super) fn of_line(line: &str) -> Self {
-        let mut programs = Self::default();
+    /// Those of a line of this shell.
+    pub(super) fn of_line(line: &str, shell: Dialect) -> Self {
+        let mut programs = Self { dialect: shell, ..Self::default() };
         programs.line(line, 0);
         programs
     }
@@ -94,9 +94,10 @@ impl Programs {
     }
 
     /// Those of several lines. A tool may take words alone for a program with its arguments.
-    pub(super) fn of_lines(lines: &[&str]) -> Self {
+    pub(super) fn of_lines(lines: &[&str], shell: Dialect) -> Self {
         let is_words = lines.first().is_some_and(|first| !looks_like_a_line(first));
         let mut programs = if is_words { Self::of_arguments(lines.iter().copied()) } else { Self::default() };
+        programs.dialect = shell;
         for line in lines {
             programs.line(line, 0);
         }
@@ -113,6 +114,7 @@ impl Programs {
             self.has_unknown = true;
             return;
         };
+        self.has_unknown |= self.dialect == Dialect::Unread;
         self.writes |= read.writes;
         for Command { sets, words } in &read.commands {
             let is_tied = |name: &str| self.dialect == Dialect::Expressions && builtins::is_tied(name);

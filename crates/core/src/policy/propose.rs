@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::builtins::Dialect;
 use super::predicate::{SEVERAL, can_name_program, object, programs};
 use super::programs::Program;
 use super::{Action, PredicateText, RuleText, Tests};
@@ -18,13 +19,12 @@ const INPUTS: &[&str] = &["stdin", "input"];
 /// Our own tool that runs commands, which has the first of these.
 const RUN: &str = "command__run";
 
-/// The rule that covers this call of `tool`: its exact name; of a command, the programs that it starts; of a path, that path
-/// and what lies below it. What cannot be said in that way is named value by value.
-pub fn proposed(tool: &str, arguments: &Value, action: Action) -> RuleText {
+/// See [`super::Policy::proposed`]. `shell` is that of the tool.
+pub(super) fn proposed(tool: &str, arguments: &Value, action: Action, shell: Dialect) -> RuleText {
     let mut when = BTreeMap::new();
     for (key, value) in object(arguments).into_iter().flatten() {
         if COMMANDS.contains(&key.as_str()) {
-            when.insert(key.clone(), command(key, value, arguments, action));
+            when.insert(key.clone(), command(key, value, arguments, (action, shell)));
         } else if PATHS.contains(&key.as_str()) {
             when.insert(key.clone(), path(value));
         }
@@ -48,11 +48,11 @@ fn is_one_of(test: &PredicateText) -> bool {
 
 /// The programs where all of them are known; else the very line. So of several commands: what is typed one after the other may be
 /// for what the one before has begun.
-fn command(key: &str, value: &Value, arguments: &Value, action: Action) -> PredicateText {
+fn command(key: &str, value: &Value, arguments: &Value, (action, shell): (Action, Dialect)) -> PredicateText {
     if key == SEVERAL {
         return exactly(value);
     }
-    let Some(found) = programs(value, arguments, key) else { return exactly(value) };
+    let Some(found) = programs(value, arguments, key, shell) else { return exactly(value) };
     let is_certain = |program: &&Program| program.trusted_name().is_some() || program.word.starts_with('/');
     let is_known = !found.has_unknown && !found.writes && found.counted().next().is_some();
     if !is_known || action != Action::Allow || !found.counted().all(|program| is_certain(&program)) {

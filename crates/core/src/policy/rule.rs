@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::glob::strange_in_names;
-use super::predicate::{Around, Predicate, compile};
+use super::predicate::{Around, Habits, Predicate, compile};
 use super::{Action, Match, PredicateText, Remembered, Scope};
 use crate::Glob;
 
@@ -96,11 +96,11 @@ impl Rule {
     }
 
     /// Whether it decides about a call: one that allows where that is certain, one that asks or denies where it may be.
-    pub(super) fn matches(&self, name: &str, arguments: &Value, start: Option<&str>) -> bool {
+    pub(super) fn matches(&self, name: &str, arguments: &Value, habits: Habits<'_>) -> bool {
         if !self.tool.is_match(name) {
             return false;
         }
-        let around = Around { action: self.text.action, arguments, start };
+        let around = Around { action: self.text.action, arguments, habits };
         let all = self.when.iter().map(|(key, predicate)| predicate.matches(key, around)).fold(Match::Yes, Match::and);
         match (self.text.action, all) {
             (_, Match::Yes) | (Action::Ask | Action::Deny, Match::Unknown) => true,

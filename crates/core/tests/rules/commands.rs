@@ -1,6 +1,8 @@
 //! Programs of command lines.
 
 use serde_json::{Value, json};
+use turnwright_core::policy::{Action, Policy, RuleText};
+use turnwright_core::{ApproveMode, Declared};
 
 use crate::Is::{self, In, Mixed, Out};
 
@@ -11,7 +13,7 @@ fn git_and_ls(line: &str) -> Is {
 
 /// As above; whether a rule that denies `rm` sees it.
 fn denies_rm(arguments: &Value) -> bool {
-    crate::decided(turnwright_core::policy::Action::Deny, "command__run", &json!({"command": {"program": "rm"}}), arguments)
+    crate::decided(Action::Deny, "command__run", &json!({"command": {"program": "rm"}}), arguments)
 }
 
 /// Each line beside a rule about `git` and `ls`.
@@ -505,6 +507,45 @@ fn each_of_several_commands_is_a_line() {
         let is = |program: Value| crate::is("lab__batch", &json!({key: {"program": program}}), &arguments);
         assert_eq!((is(json!(["git", "ls"])), is(json!("rm"))), (named, rm), "{key} {arguments}");
     }
+}
+
+#[test]
+fn a_line_is_read_as_the_shell_that_gets_it_reads_it() {
+    let rules = || -> Vec<RuleText> {
+        let rule = |tool: &str| json!({"tool": tool, "when": {"command": {"program": ["git", "test"]}}, "action": "allow"});
+        [rule("command__*"), rule("x__run")].map(|rule| serde_json::from_value(rule).unwrap()).into()
+    };
+    let cases = [
+        ("test \"$x\" -eq 1", json!(null), [true, false, false]),
+        ("path=/tmp/evil git status", json!(null), [true, false, false]),
+        ("git status", json!(null), [true, true, false]),
+        // No shell reads it.
+        ("test", json!(["$x", "-eq", "1"]), [true, true, true]),
+        ("git", json!(["status"]), [true, true, true]),
+    ];
+    for (line, args, expected) in cases {
+        let arguments = json!({"command": line, "args": args});
+        let shells = [["sh", "/bin/bash"], ["/usr/bin/zsh", "/opt/ksh"], ["/usr/bin/fish", "/usr/bin/nu"]];
+        for (shell, is_allowed) in
+            shells.iter().zip(expected).flat_map(|(shells, is_allowed)| shells.map(|shell| (shell, is_allowed)))
+        {
+            let policy = Policy::new(rules()).unwrap().with_shell(Some(shell));
+            let action =
+                |policy: &Policy, tool: &str| policy.decide(ApproveMode::Ask, tool, Declared::default(), &arguments).action;
+            assert_eq!(action(&policy, "command__run") == Action::Allow, is_allowed, "{shell} {line}");
+            // Nobody knows which shell it has.
+            assert_eq!(action(&policy, "x__run"), Action::Allow, "{line}");
+            let always = policy.proposed("command__run", &arguments, Action::Allow);
+            let kept = Policy::new([always]).unwrap().with_shell(Some(shell));
+            assert_eq!(action(&kept, "command__run"), Action::Allow, "{shell} {line}");
+        }
+    }
+    let deny: RuleText =
+        serde_json::from_value(json!({"tool": "*", "when": {"command": {"program": "rm"}}, "action": "deny"})).unwrap();
+    let policy = Policy::new([deny]).unwrap();
+    let is_denied =
+        |shell: &str| policy.clone().with_shell(Some(shell)).denied_by("command__run", &json!({"command": "ls"})).is_some();
+    assert_eq!(["/bin/sh", "/bin/zsh", "/usr/bin/fish"].map(is_denied), [false, false, true]);
 }
 
 #[test]

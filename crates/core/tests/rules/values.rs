@@ -1,7 +1,7 @@
 //! Paths, numbers, words, and rules that cannot be used.
 
 use serde_json::{Value, json};
-use turnwright_core::policy::{Action, Policy, RuleText, proposed};
+use turnwright_core::policy::{Action, Policy, RuleText};
 
 use crate::Is::{self, In, Mixed, Out};
 
@@ -318,7 +318,7 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
         ("x__t*", json!({}), "allow x__t[*]"),
         ("x__a\\b", json!({}), "allow x__a\\\\b"),
     ] {
-        let rule = proposed(tool, &arguments, Action::Allow);
+        let rule = Policy::default().proposed(tool, &arguments, Action::Allow);
         assert_eq!(rule.to_string(), expected);
         let policy = Policy::new([rule]).unwrap();
         let verdict = policy.decide(turnwright_core::ApproveMode::Ask, tool, turnwright_core::Declared::default(), &arguments);
@@ -330,7 +330,7 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
 #[test]
 fn a_list_that_is_remembered_is_remembered_as_a_whole() {
     let seen = json!({"command": "find", "args": ["logs", "-name", "*.tmp", "-delete"]});
-    let rule = proposed("command__run", &seen, Action::Allow);
+    let rule = Policy::default().proposed("command__run", &seen, Action::Allow);
     let expected =
         "allow command__run when args is [\"logs\",\"-name\",\"*.tmp\",\"-delete\"] and command is \"find\" and stdin is null";
     assert_eq!(rule.to_string(), expected);
@@ -347,14 +347,14 @@ fn a_list_that_is_remembered_is_remembered_as_a_whole() {
     ] {
         assert_eq!(crate::is("command__run", &when, &json!({"command": "find", "args": args})), expected, "{args}");
     }
-    let paths = proposed("x__delete", &json!({"paths": ["/a", "/b"]}), Action::Allow);
+    let paths = Policy::default().proposed("x__delete", &json!({"paths": ["/a", "/b"]}), Action::Allow);
     assert_eq!(paths.to_string(), "allow x__delete when paths is [\"/a\",\"/b\"]");
 }
 
 #[test]
 fn a_rule_for_a_shell_that_was_given_no_input_or_this_one_is_for_no_other() {
     let decide = |remembered: &Value, asked: &Value| {
-        let policy = Policy::new([proposed("command__run", remembered, Action::Allow)]).unwrap();
+        let policy = Policy::new([Policy::default().proposed("command__run", remembered, Action::Allow)]).unwrap();
         let declared = turnwright_core::Declared::default();
         policy.decide(turnwright_core::ApproveMode::Ask, "command__run", declared, asked).action
     };

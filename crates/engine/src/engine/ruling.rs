@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use turnwright_core::policy::{
-    Action, Asked, Explanation, Policy, Reach, ReadyRule, Remembered, RuleError, RuleText, Scope, Verdict, Whose, proposed,
+    Action, Asked, Explanation, Policy, Reach, ReadyRule, Remembered, RuleError, RuleText, Scope, Verdict, Whose,
 };
 use turnwright_core::{ApproveMode, ConversationId, Journal, TurnId};
 
@@ -58,6 +58,11 @@ impl Engine {
     pub async fn keep_rules(&self, documents: std::sync::Arc<dyn crate::Documents>) {
         self.inner.rules.keep(documents);
         self.inner.refresh_rules().await;
+    }
+
+    /// The policy of the configuration, without what is remembered.
+    pub fn configured_policy(&self) -> &Policy {
+        &self.inner.policy
     }
 
     /// The rules of the configuration.
@@ -193,7 +198,7 @@ impl Engine {
         let explanation = checked
             .map(|_| policy.explain(Asked { mode, ..asked }))
             .map_err(|problem| format!("nobody is asked about it, because {problem}"));
-        Ok(Explained { explanation, always: proposed(name, &value, Action::Allow) })
+        Ok(Explained { explanation, always: policy.proposed(name, &value, Action::Allow) })
     }
 }
 
@@ -220,7 +225,7 @@ pub(super) fn remembered(
             return Err(EngineError::Invalid { what });
         }
     };
-    let narrow = proposed(name, arguments, action);
+    let narrow = policy.proposed(name, arguments, action);
     let when = match (&remember.when, &remember.tool) {
         (Some(when), _) => when.clone(),
         (None, Some(_)) => std::collections::BTreeMap::new(),

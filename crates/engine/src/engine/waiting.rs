@@ -1,11 +1,11 @@
 //! The calls about which a person is asked.
 
-use turnwright_core::policy::{Action, RuleText, proposed};
+use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_core::{CallView, ConversationId, Journal, QuestionReason};
 
 use super::WaitingCall;
 
-pub(super) fn waiting_in(id: &ConversationId, journal: &Journal) -> Vec<WaitingCall> {
+pub(super) fn waiting_in(id: &ConversationId, journal: &Journal, policy: &Policy) -> Vec<WaitingCall> {
     let Some(turn) = journal.open_turn() else { return Vec::new() };
     turn.waiting()
         .map(|(call, question)| WaitingCall {
@@ -16,17 +16,17 @@ pub(super) fn waiting_in(id: &ConversationId, journal: &Journal) -> Vec<WaitingC
             arguments: call.arguments.to_owned(),
             reason: question.reason,
             rule: question.rule.clone(),
-            always: always(&call, question.reason),
+            always: always(policy, &call, question.reason),
         })
         .collect()
 }
 
 /// The rule that "always" would store for a call that waits, where it waits to be allowed.
-pub fn always(call: &CallView<'_>, reason: QuestionReason) -> Option<RuleText> {
+pub fn always(policy: &Policy, call: &CallView<'_>, reason: QuestionReason) -> Option<RuleText> {
     match reason {
         QuestionReason::Approval | QuestionReason::DefinitionChanged => {
             let arguments = serde_json::from_str(call.arguments).unwrap_or_default();
-            Some(proposed(call.name, &arguments, Action::Allow))
+            Some(policy.proposed(call.name, &arguments, Action::Allow))
         }
         QuestionReason::UnknownOutcome | QuestionReason::ClientTool | QuestionReason::Loop => None,
     }

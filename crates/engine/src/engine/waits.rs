@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tokio::sync::watch;
+use turnwright_core::policy::Policy;
 use turnwright_core::{CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId, UserId};
 
 use super::waiting::waiting_in;
@@ -86,15 +87,15 @@ impl Engine {
                 owner: open.owner.clone(),
                 title: state.chosen.title.clone(),
                 turn: open.turn,
-                waits: waits_in(&open.conversation, &state.journal),
+                waits: waits_in(&open.conversation, &state.journal, &self.inner.policy),
             });
         }
         Ok(changed)
     }
 }
 
-fn waits_in(id: &ConversationId, journal: &Journal) -> Vec<Wait> {
-    let calls = waiting_in(id, journal).into_iter().filter(|call| call.reason != QuestionReason::ClientTool);
+fn waits_in(id: &ConversationId, journal: &Journal, policy: &Policy) -> Vec<Wait> {
+    let calls = waiting_in(id, journal, policy).into_iter().filter(|call| call.reason != QuestionReason::ClientTool);
     let calls = calls.filter_map(|call| {
         let (seq, at_ms) = asked_at(journal, |entry| matches!(entry, Entry::Question(question) if question.call == call.call))?;
         Some(Wait { seq, at_ms, what: Awaited::Call(call) })

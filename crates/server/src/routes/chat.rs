@@ -62,8 +62,8 @@ pub(super) async fn chat(
     }
     state.engine().wait(&id, sent.turn_id).await.map_err(ApiError::of_turn)?;
     let journal = state.engine().journal(&id).await?;
-    let turn =
-        turn_report(&journal, &id, sent.turn_id).ok_or_else(|| ApiError::not_found(format_args!("turn `{}`", sent.turn_id)))?;
+    let turn = turn_report(&journal, &id, sent.turn_id, state.engine().configured_policy());
+    let turn = turn.ok_or_else(|| ApiError::not_found(format_args!("turn `{}`", sent.turn_id)))?;
     let user_message = report::message(&journal, sent.message_id);
     let assistant_message = turn.messages.iter().rfind(|message| message.role == api::Role::Assistant).cloned();
     let (success, message) = in_words(&turn);

@@ -1,6 +1,6 @@
 //! The question whether a call may run, and its answers.
 
-use turnwright_core::policy::{Action, Scope, proposed};
+use turnwright_core::policy::{Action, Policy, Scope};
 use turnwright_core::{ApprovalId, CallId, QuestionReason, Seq};
 use turnwright_engine::WaitingCall;
 use turnwright_terminal::{Look, Reply, parse_reply, question};
@@ -32,7 +32,7 @@ fn the_question_shows_all_that_would_run_and_nothing_that_hides() {
 #[test]
 fn the_rule_that_would_be_remembered_is_shown() {
     let arguments = r#"{"command":"git status"}"#;
-    let rule = proposed("command__run", &serde_json::from_str(arguments).unwrap(), Action::Allow);
+    let rule = Policy::default().proposed("command__run", &serde_json::from_str(arguments).unwrap(), Action::Allow);
     let call = WaitingCall { always: Some(rule), ..waiting(arguments, QuestionReason::Approval) };
     let expected = "command__run wants to run with\n  {\n    \"command\": \"git status\"\n  }\nthe like: allow command__run when command program git";
     assert_eq!(question(&call, PLAIN), expected);
