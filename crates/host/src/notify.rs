@@ -15,6 +15,7 @@ mod webhook;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use turnwright_engine::{Documents, Engine};
 
 use crate::{Environment, Host, HostError};
@@ -72,13 +73,17 @@ impl Notifier {
         }
     }
 
-    /// Tells for as long as this process has the right to.
+    /// Tells for as long as this process has the right to. No way to tell people waits for another.
     async fn tell_by(&self, right: Right) {
+        join_all(self.channels.iter().map(|channel| self.tell_through(channel, right))).await;
+    }
+
+    async fn tell_through(&self, channel: &Channel, right: Right) {
         let mut begins = self.engine.begins_to_wait();
         let mut round = Round::default();
         while self.teller.holds(right) {
             begins.mark_unchanged();
-            let next = self.tell(&mut round, right).await.min(LOOK_EVERY);
+            let next = self.tell(&mut round, channel, right).await.min(LOOK_EVERY);
             tokio::select! {
                 // The sender lives as long as the engine, which is here.
                 _ = begins.changed() => {}

@@ -278,6 +278,24 @@ fn a_command_that_hangs_is_killed_and_holds_nothing_up() {
 }
 
 #[test]
+fn a_webhook_that_never_answers_holds_no_command_up() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = Place::new();
+    teller(&place, "tell", "cat >> told; echo >> told");
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let ways = format!(
+        "command = [\"./tell\"]\ntimeout_ms = 600000\n[notify.webhook]\nurl = \"{url}\"\nsecret = \"whsec_{SECRET}\"\n"
+    );
+    configure(&place, &format!("[notify]\n{ways}"));
+    let server = Server::start(&place);
+    for (conversation, count) in [("first", 1), ("second", 2)] {
+        park(&server, conversation);
+        wait_for("the command", || (told(&place).len() == count).then_some(()));
+    }
+    server.stop();
+}
+
+#[test]
 fn a_command_that_a_killed_server_left_is_ended_by_the_next() {
     let place = Place::new();
     // On PostgreSQL a killed node counts as alive until its lease is over, and what it left ends once its turns are taken up.

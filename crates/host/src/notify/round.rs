@@ -1,4 +1,4 @@
-//! One look at what waits, and the tellings that are due.
+//! One look at what waits, and the tellings that are due to one channel.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,7 +13,7 @@ use super::event::{Event, Telling, event};
 use super::teller::Right;
 use super::{LOOK_EVERY, Notifier, told};
 
-/// How many are told at once.
+/// How many are told at once by a channel.
 const AT_ONCE: usize = 4;
 /// How long is waited after the first telling that failed; twice as long after each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -26,8 +26,8 @@ pub(super) struct Round {
     looked: HashMap<ConversationId, Option<Seq>>,
     /// The turns that wait for something.
     waiting: HashMap<ConversationId, TurnWaits>,
-    /// How far each channel was told of them.
-    progress: HashMap<(ConversationId, &'static str), Progress>,
+    /// How far the channel was told of them.
+    progress: HashMap<ConversationId, Progress>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,8 +40,8 @@ struct Progress {
 }
 
 impl Round {
-    fn progress(&self, turn: &TurnWaits, channel: &Channel) -> Progress {
-        self.progress.get(&(turn.conversation.clone(), channel.name())).copied().unwrap_or_default()
+    fn progress(&self, turn: &TurnWaits) -> Progress {
+        self.progress.get(&turn.conversation).copied().unwrap_or_default()
     }
 }
 
@@ -57,36 +57,30 @@ struct Due {
     conversation: ConversationId,
     turn: TurnId,
     owner: UserId,
-    channel: usize,
     event: Event,
     until: u64,
 }
 
 impl Notifier {
-    /// Looks for what waits, tells what is due, and says when the next telling is.
-    pub(super) async fn tell(&self, round: &mut Round, right: Right) -> Duration {
-        if let Err(error) = self.look(round).await {
+    /// Looks for what waits, tells what is due by this channel, and says when the next telling is.
+    pub(super) async fn tell(&self, round: &mut Round, channel: &Channel, right: Right) -> Duration {
+        if let Err(error) = self.look(round, channel).await {
             tracing::warn!(%error, "cannot look for turns that wait for people");
             return LOOK_EVERY;
         }
-        // The look may have taken longer than the right lasted.
-        if !self.teller.holds(right) {
-            return LOOK_EVERY;
-        }
         let due = self.due(round, self.engine.clock().now_ms());
-        let tellings = futures_util::stream::iter(due).map(|due| self.tell_one(due)).buffer_unordered(AT_ONCE);
-        let done: Vec<(Due, Result<(), NotTold>)> = tellings.collect().await;
+        let tellings = futures_util::stream::iter(due).map(|due| self.tell_one(due, channel, right));
+        let done: Vec<Option<(Due, Result<(), NotTold>)>> = tellings.buffer_unordered(AT_ONCE).collect().await;
         let now_ms = self.engine.clock().now_ms();
-        for (due, done) in done {
-            let channel = self.channels.get(due.channel).map_or("", Channel::name);
-            let progress = round.progress.entry((due.conversation.clone(), channel)).or_default();
+        for (due, done) in done.into_iter().flatten() {
+            let progress = round.progress.entry(due.conversation.clone()).or_default();
             match done {
                 Ok(()) => *progress = Progress { until: due.until, ..Progress::default() },
                 Err(not_told) => {
                     let pause = pause(progress.failures, not_told.retry_after);
                     progress.failures = progress.failures.saturating_add(1);
                     progress.next_ms = now_ms.saturating_add(millis(pause));
-                    let reason = not_told.reason;
+                    let (channel, reason) = (channel.name(), not_told.reason);
                     tracing::warn!(conversation = %due.conversation, turn = %due.turn, channel, reason, again_in_s = pause.as_secs(), "nobody could be told that a turn waits");
                 }
             }
@@ -95,7 +89,7 @@ impl Notifier {
     }
 
     /// Brings what is known up to date.
-    async fn look(&self, round: &mut Round) -> Result<(), EngineError> {
+    async fn look(&self, round: &mut Round, channel: &Channel) -> Result<(), EngineError> {
         let changed = self.engine.changed_waits(&mut round.looked).await?;
         round.waiting.retain(|conversation, _| round.looked.contains_key(conversation));
         for turn in changed {
@@ -106,13 +100,11 @@ impl Notifier {
             round.waiting.insert(turn.conversation.clone(), turn);
         }
         let waiting = &round.waiting;
-        round.progress.retain(|(conversation, _), _| waiting.contains_key(conversation));
+        round.progress.retain(|conversation, _| waiting.contains_key(conversation));
         for conversation in round.waiting.keys() {
-            for channel in self.channels.iter().map(Channel::name) {
-                if let Entry::Vacant(place) = round.progress.entry((conversation.clone(), channel)) {
-                    let until = told::told(&*self.documents, conversation, channel).await?;
-                    place.insert(Progress { until, ..Progress::default() });
-                }
+            if let Entry::Vacant(place) = round.progress.entry(conversation.clone()) {
+                let until = told::told(&*self.documents, conversation, channel.name()).await?;
+                place.insert(Progress { until, ..Progress::default() });
             }
         }
         Ok(())
@@ -121,25 +113,22 @@ impl Notifier {
     /// What is to be told at this moment.
     fn due(&self, round: &Round, now_ms: u64) -> Vec<Due> {
         let telling = Telling { base: &self.base, has_content: self.has_content };
-        let pairs =
-            round.waiting.values().flat_map(|turn| self.channels.iter().enumerate().map(move |channel| (turn, channel)));
-        let due = pairs.filter_map(|(turn, (index, channel))| {
-            let progress = round.progress(turn, channel);
+        let due = round.waiting.values().filter_map(|turn| {
+            let progress = round.progress(turn);
             let is_ripe = |wait: &&Wait| progress.is_before(wait) && self.ripe_at(wait) <= now_ms;
             let waits: Vec<&Wait> = turn.waits.iter().filter(is_ripe).collect();
             let event = event(turn, &waits, telling).filter(|_| progress.next_ms <= now_ms)?;
             let until = waits.iter().map(|wait| wait.seq.get()).max()?;
             let (conversation, owner) = (turn.conversation.clone(), turn.owner.clone());
-            Some(Due { conversation, turn: turn.turn, owner, channel: index, event, until })
+            Some(Due { conversation, turn: turn.turn, owner, event, until })
         });
         due.collect()
     }
 
     /// How long until something else is due.
     fn next(&self, round: &Round, now_ms: u64) -> Duration {
-        let pairs = round.waiting.values().flat_map(|turn| self.channels.iter().map(move |channel| (turn, channel)));
-        let next = pairs.flat_map(|(turn, channel)| {
-            let progress = round.progress(turn, channel);
+        let next = round.waiting.values().flat_map(|turn| {
+            let progress = round.progress(turn);
             let new = turn.waits.iter().filter(move |wait| progress.is_before(wait));
             new.map(move |wait| self.ripe_at(wait).max(progress.next_ms))
         });
@@ -150,8 +139,11 @@ impl Notifier {
         wait.at_ms.saturating_add(millis(self.after))
     }
 
-    async fn tell_one(&self, due: Due) -> (Due, Result<(), NotTold>) {
-        let Some(channel) = self.channels.get(due.channel) else { return (due, Ok(())) };
+    /// Tells once; `None` where that is another's to do by now, after a look and the tellings before that took long.
+    async fn tell_one(&self, due: Due, channel: &Channel, right: Right) -> Option<(Due, Result<(), NotTold>)> {
+        if !self.teller.holds(right) {
+            return None;
+        }
         let told = channel.tell(&due.event, self.engine.clock().now_ms()).await;
         if told.is_ok() {
             let around = (&*self.documents, &self.engine);
@@ -160,7 +152,7 @@ impl Notifier {
                 tracing::warn!(conversation = %due.conversation, turn = %due.turn, %error, "it is not kept that people were told; the next start tells again");
             }
         }
-        (due, told)
+        Some((due, told))
     }
 }
 
