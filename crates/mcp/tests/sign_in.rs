@@ -343,6 +343,33 @@ async fn a_client_that_signs_in_by_itself_needs_nobody_and_shares_its_token() {
     two.stop().await;
 }
 
+#[tokio::test]
+async fn a_renewal_goes_to_who_gave_the_sign_in_and_to_no_address_that_is_guessed_or_named_since() {
+    let other = Protected::start(Special::default()).await;
+    let elsewhere = other.authority.url.trim_end_matches("/mcp").to_owned();
+    for named in [vec![], vec![elsewhere]] {
+        let protected = Protected::start(Special::default()).await;
+        let client = oauth::client(&protected.server.url, &protected.tokens(), Arc::new(NearItsEnd), |http| {
+            (http.oauth.client_id, http.oauth.client_secret) = (Some("by-hand".into()), Some("sesame".into()));
+        });
+        protected.agree(&client).await;
+        let before = (protected.token_requests().len(), protected.refreshed());
+        protected.names(Some(named.clone()));
+        assert_eq!(text(&called(&client).await), "ok", "its token is good still");
+        for asked in [&protected.server, &other.server, &other.authority].map(HttpServer::asked) {
+            assert!(
+                asked.iter().all(|asked| asked.target != "/token" && !asked.text.contains("refresh-")),
+                "{named:?}: {asked:?}"
+            );
+        }
+        assert_eq!((protected.token_requests().len(), protected.refreshed()), before);
+        protected.names(None);
+        assert_eq!(text(&called(&client).await), "ok");
+        assert_eq!(protected.refreshed(), before.1 + 1, "the sign-in is kept");
+        client.stop().await;
+    }
+}
+
 /// Names the address and the folder of the tokens for the process that this binary is when a test starts it.
 const HOST: &str = "TURNWRIGHT_TEST_SIGN_IN_HOST";
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rmcp::transport::auth::{AuthError, CredentialStore, OAuthClientConfig, StoredCredentials};
+use rmcp::transport::auth::{AuthError, AuthorizationMetadataSource, CredentialStore, OAuthClientConfig, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
@@ -14,6 +14,7 @@ use turnwright_network::Network;
 
 use super::TokenStore;
 use super::asks;
+use super::flow;
 use super::machine::Machine;
 use crate::{HttpConfig, Surroundings};
 
@@ -274,6 +275,17 @@ impl Account {
         }
         let mut manager = asks::manager(&self.url, &self.network).await?;
         let Record { credentials, beside } = record;
+        let resolution = manager.resolve_metadata().await?;
+        if resolution.metadata.issuer != credentials.issuer {
+            // What is sent is for who gave it, and for no address that was only guessed; the server may name it again later.
+            return Err(match resolution.source {
+                AuthorizationMetadataSource::LegacyEndpointFallback => {
+                    flow::failed(&"it says nowhere now which authorization server is its own")
+                }
+                _ => AuthError::AuthorizationRequired,
+            });
+        }
+        manager.set_metadata(resolution.metadata);
         manager.set_credential_store(Kept { place: self.place.clone(), beside: beside.clone() });
         if !manager.initialize_from_store().await? {
             return Err(AuthError::AuthorizationRequired);

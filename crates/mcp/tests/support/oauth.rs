@@ -55,6 +55,8 @@ struct State {
     /// The one refresh token that is taken: each use of it brings another.
     refresh: String,
     asked_scope: String,
+    /// The authorization servers that the server names in place of its own; where there is none, it says nothing of it.
+    named: Option<Vec<String>>,
 }
 
 /// See the module.
@@ -78,7 +80,11 @@ fn protected(asked: &Asked, urls: &(String, String), special: &Special, state: &
     let (own, authority) = urls;
     if asked.target.starts_with("/.well-known/oauth-protected-resource") {
         let resource = special.resource.as_ref().unwrap_or(own);
-        return json_answer(&json!({"resource": resource, "authorization_servers": [authority]}));
+        let named = state.lock().unwrap().named.clone().unwrap_or_else(|| vec![authority.clone()]);
+        if named.is_empty() {
+            return Answer::status("404 Not Found");
+        }
+        return json_answer(&json!({"resource": resource, "authorization_servers": named}));
     }
     let token = asked.header("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
     let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", own.trim_end_matches("/mcp"));
@@ -223,6 +229,11 @@ impl Protected {
     /// No refresh token is taken any more.
     pub(crate) fn refuse_refreshes(&self) {
         "none".clone_into(&mut self.state.lock().unwrap().refresh);
+    }
+
+    /// From now on the server names these authorization servers; its own again where nothing is given.
+    pub(crate) fn names(&self, authorities: Option<Vec<String>>) {
+        self.state.lock().unwrap().named = authorities;
     }
 
     /// No token is taken any more.
