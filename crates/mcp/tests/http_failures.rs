@@ -409,3 +409,33 @@ async fn a_call_that_is_sent_to_another_address_is_not_followed() {
     .await;
     assert_eq!(elsewhere.asked(), []);
 }
+
+#[tokio::test]
+async fn a_call_as_a_task_that_may_have_been_run_is_not_told_as_one_that_was_not() {
+    let server = HttpServer::start(|asked| match asked.method() {
+        "initialize" => Answer::result(
+            asked,
+            &json!({"protocolVersion": "2025-11-25", "serverInfo": {"name": "small", "version": "1"},
+                "capabilities": {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}}),
+        )
+        .with("mcp-session-id", "one"),
+        "tools/call" if asked.body["params"].get("task").is_none() => {
+            let error =
+                json!({"jsonrpc": "2.0", "id": asked.body["id"], "error": {"code": -32601, "message": "only as a task"}});
+            Answer::of_type("200 OK", "application/json", error.to_string())
+        }
+        "tools/call" => {
+            let text = "transfer made; then the database session was closed";
+            let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": text}});
+            Answer::of_type("400 Bad Request", "application/json", error.to_string())
+        }
+        _ => usual(asked),
+    })
+    .await;
+    let fixture = started(at(&server.url, &[])).await;
+    let error = fixture.call("t", nothing()).await.unwrap_err();
+    let model = "The MCP server `far` ended while `t` was running. Whether the call took effect is unknown: check before you call \
+                 it again.";
+    assert_eq!((error.kind, error.model_text.as_str()), (ToolErrorKind::Unavailable, model));
+    fixture.stop().await;
+}

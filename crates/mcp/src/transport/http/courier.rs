@@ -69,7 +69,8 @@ impl Asked {
             request.request,
             ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_) | ClientRequest::ListToolsRequest(_)
         );
-        let is_call = matches!(request.request, ClientRequest::CallToolRequest(_));
+        // In whatever form: as a task it has no type of its own.
+        let is_call = request.request.method() == "tools/call";
         Some(Self { id: request.id.clone(), is_repeatable, is_call, has_session, max_event_bytes, wire: Arc::clone(wire) })
     }
 
