@@ -7,14 +7,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::poll;
-use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, CustomRequest, ErrorCode,
     ErrorData, GetExtensions, RequestId, RequestMetaObject, ServerResult,
 };
-use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
+use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::json;
-use tokio_util::task::TaskTracker;
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::telemetry::spans::{mcp_call, mcp_request};
 use turnwright_engine::{CallContext, SourceCall, ToolError, ToolOutput, TraceContext};
@@ -24,6 +22,7 @@ use crate::connection::Connection;
 use crate::input::{self, Again, URL_ELICITATION_REQUIRED, Wanted};
 use crate::log::ServerLog;
 use crate::output::{self, NoOutput};
+use crate::pending::{CANCEL_WRITTEN, Pending};
 use crate::task::{self, Task};
 use crate::transport::{Door, ProgressRoute};
 
@@ -33,8 +32,6 @@ const MAX_KIND_CHARS: usize = 60;
 const END_KNOWN: Duration = Duration::from_secs(2);
 /// What keeps an answer from being read that came line by line.
 const SPREAD: &str = "it prints its messages over many lines, and each must be one";
-/// How long a server may take to read that a call is cancelled.
-const CANCEL_WRITTEN: Duration = Duration::from_secs(2);
 
 /// Whose call it is, for its texts and its tasks.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +129,7 @@ pub(crate) async fn call(
     };
     let id = handle.id.clone();
     mcp_request(&id);
-    let mut pending = Pending { handle: Some(handle), tracker: &connection.tracker };
+    let mut pending = Pending::new(handle, &connection.tracker);
     let waited = tokio::select! {
         biased;
         answer = pending.answer() => Waited::Answer(answer),
@@ -141,12 +138,12 @@ pub(crate) async fn call(
     };
     match waited {
         Waited::Answer(answer) => {
-            pending.handle = None;
+            pending.over();
             result(caller, connection, tool, &id, answer).await
         }
         Waited::Cancelled => match Box::pin(cancelled(caller, connection, &mut pending)).await {
             Some(answer) => {
-                pending.handle = None;
+                pending.over();
                 result(caller, connection, tool, &id, answer).await
             }
             None => Err(ToolError::new(
@@ -175,7 +172,7 @@ async fn cancelled(
     connection: &Connection,
     pending: &mut Pending<'_>,
 ) -> Option<Result<ServerResult, ServiceError>> {
-    let id = pending.handle.as_ref()?.id.clone();
+    let id = pending.id()?.clone();
     connection.wire.cancelled(&id);
     // `rmcp`'s own cancellation forgets the call at once, and a real result with it.
     let params = json!({"requestId": id, "reason": "the caller does not need the result any more"});
@@ -321,35 +318,5 @@ fn timed_out(caller: Caller<'_>, tool: &str) -> ToolError {
         kind: ToolErrorKind::Timeout,
         model_text: text,
         diagnostic: Some(caller.log.with_last_words(&format!("no answer to tools/call within {limit} ms"))),
-    }
-}
-
-/// A call whose answer is waited for. Dropping it tells the server that nobody does any more.
-struct Pending<'a> {
-    handle: Option<RequestHandle<RoleClient>>,
-    tracker: &'a TaskTracker,
-}
-
-impl Pending<'_> {
-    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
-        match &mut self.handle {
-            Some(handle) => (&mut handle.rx).await.unwrap_or(Err(ServiceError::TransportClosed)),
-            None => Err(ServiceError::TransportClosed),
-        }
-    }
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        if let (Some(handle), Ok(runtime)) = (self.handle.take(), tokio::runtime::Handle::try_current()) {
-            let reason = Some("nobody waits for the result any more".to_owned());
-            self.tracker.spawn_on(
-                async move {
-                    // A server that does not read is found by its next call.
-                    let _ = tokio::time::timeout(CANCEL_WRITTEN, handle.cancel(reason)).await;
-                },
-                &runtime,
-            );
-        }
     }
 }

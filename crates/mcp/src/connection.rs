@@ -285,7 +285,7 @@ async fn handshake(
     *era = is_remembered.then_some(finding.era);
     *waited_for = "no answer to tools/list came";
     let listing = if agreed.offers(Offer::Tools) {
-        first_list(service.peer(), wire, config, deadline).await?
+        first_list(service.peer(), wire, opening, deadline).await?
     } else {
         Listing::default()
     };
@@ -330,15 +330,16 @@ where
 async fn first_list(
     peer: &Peer<RoleClient>,
     wire: &Wire,
-    config: &ServerConfig,
+    opening: &Opening<'_>,
     deadline: Instant,
 ) -> Result<Listing, McpError> {
+    let Opening { config, tracker, .. } = opening;
     let left = || deadline.saturating_duration_since(Instant::now());
-    let first = list::list(peer, config, left()).await?;
+    let first = list::list((peer, tracker), config, left()).await?;
     match tokio::time::timeout(FIRST_LIST_SETTLES, wire.tools_changed.notified()).await {
         Ok(()) => {
             tokio::time::sleep(FIRST_LIST_SETTLES).await;
-            list::list(peer, config, left()).await
+            list::list((peer, tracker), config, left()).await
         }
         Err(_) => Ok(first),
     }

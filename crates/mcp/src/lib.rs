@@ -4,7 +4,7 @@
 //! [`TransportConfig`]. Its parts, from the server up: `carrier` is what runs for it and is ended with it ([`FileLedger`]
 //! remembers that for the next start), `transport` is how messages travel, `era` asks which form of the protocol is spoken,
 //! `client` is our side of it, `login` signs in where a server wants that, `connection` opens all that, [`Agreed`] is what
-//! came of it, `list` (with `face`), `call` (with `output` and `promise`) and `task` use it, `features` is what servers have besides tools, `listen` hears of changes, `kept` remembers what a server offered, `board` tells other processes how it is, `supervision` decides what happens to a
+//! came of it, `list` (with `face`), `call` (with `pending`, `output` and `promise`) and `task` use it, `features` is what servers have besides tools, `listen` hears of changes, `kept` remembers what a server offered, `board` tells other processes how it is, `supervision` decides what happens to a
 //! server next, and `supervisor` does it. [`import`] reads the server lists of other
 //! programs. [`serve`] is the other side: our tools for MCP clients.
 //!
@@ -34,6 +34,7 @@ mod log;
 mod login;
 mod meant;
 mod output;
+mod pending;
 mod promise;
 mod secrets;
 pub mod serve;

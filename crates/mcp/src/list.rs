@@ -8,9 +8,11 @@ use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, Serve
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Map, Value, json};
+use tokio_util::task::TaskTracker;
 use turnwright_core::Declared;
 use turnwright_engine::{SourceTool, Visibility, shown_name};
 
+use crate::pending::Pending;
 use crate::promise::Promises;
 use crate::weight::{MAX_LIST_BYTES, weight};
 use crate::{McpError, ServerConfig, face};
@@ -69,8 +71,12 @@ impl Listing {
     }
 }
 
-/// Asks for all pages.
-pub(crate) async fn list(peer: &Peer<RoleClient>, config: &ServerConfig, limit: Duration) -> Result<Listing, McpError> {
+/// Asks for all pages. What is left of a request for one is the tracker's.
+pub(crate) async fn list(
+    (peer, tracker): (&Peer<RoleClient>, &TaskTracker),
+    config: &ServerConfig,
+    limit: Duration,
+) -> Result<Listing, McpError> {
     let failed = |message: String| McpError::List { message };
     let pages = async {
         let mut reader = ListReader::new(config);
@@ -78,7 +84,7 @@ pub(crate) async fn list(peer: &Peer<RoleClient>, config: &ServerConfig, limit: 
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-            let page = ask(peer, request).await.map_err(|error| {
+            let page = ask((peer, tracker), request).await.map_err(|error| {
                 failed(match error {
                     ServiceError::McpError(error) => format!("{} ({})", error.message, error.code.0),
                     other => other.to_string(),
@@ -98,9 +104,12 @@ pub(crate) async fn list(peer: &Peer<RoleClient>, config: &ServerConfig, limit: 
     }
 }
 
-async fn ask(peer: &Peer<RoleClient>, request: ClientRequest) -> Result<Value, ServiceError> {
+async fn ask((peer, tracker): (&Peer<RoleClient>, &TaskTracker), request: ClientRequest) -> Result<Value, ServiceError> {
     let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
-    match handle.rx.await.map_err(|_| ServiceError::TransportClosed)?? {
+    let mut pending = Pending::new(handle, tracker);
+    let answer = pending.answer().await;
+    pending.over();
+    match answer? {
         ServerResult::CustomResult(result) => Ok(result.0),
         _ => Err(ServiceError::UnexpectedResponse),
     }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::{Peer, RoleClient};
 use serde_json::json;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -25,7 +24,6 @@ use crate::list::{self, Listing, Offered};
 use crate::log::{LogOrigin, ServerLog};
 use crate::secrets;
 use crate::supervision::{Course, Next, Supervision};
-use crate::transport::Wire;
 use crate::{McpError, ServerConfig, Surroundings, listen};
 
 /// How long a burst of changed tools may take to end, and the least time between two lists.
@@ -401,7 +399,7 @@ async fn keep_up(shared: &Shared, connection: &Connection) -> Infallible {
         }
     };
     let (never, ..) = tokio::join!(
-        refresh(shared, &connection.peer, &connection.wire),
+        refresh(shared, connection),
         shelving::keep(shared, connection),
         watching::hear(shared, connection),
         hearing
@@ -424,7 +422,7 @@ async fn set_log_level(shared: &Shared, connection: &Connection) {
 
 /// Lists the tools again when they changed: once for each burst of notices, and not more often than the gap allows. Also when
 /// the time is over for which the server said that its list stays true, and a while after it failed to list them.
-async fn refresh(shared: &Shared, peer: &Peer<RoleClient>, wire: &Wire) -> Infallible {
+async fn refresh(shared: &Shared, connection: &Connection) -> Infallible {
     let mut again = Again::default();
     loop {
         let fresh_for = shared.offered().fresh_for;
@@ -435,11 +433,11 @@ async fn refresh(shared: &Shared, peer: &Peer<RoleClient>, wire: &Wire) -> Infal
             }
         };
         tokio::select! {
-            () = wire.tools_changed.notified() => tokio::time::sleep(BURST).await,
+            () = connection.wire.tools_changed.notified() => tokio::time::sleep(BURST).await,
             () = out_of_date => {}
             () = again.due() => {}
         }
-        match list::list(peer, &shared.config, shared.config.start_limit).await {
+        match list::list((&connection.peer, &connection.tracker), &shared.config, shared.config.start_limit).await {
             Ok(listing) => {
                 again.after(Listed::Known);
                 shared.offer(listing);

@@ -292,3 +292,18 @@ async fn models_list_and_read_the_resources_of_all_servers() {
     own.stop().await;
     plain.stop().await;
 }
+
+#[tokio::test]
+async fn a_server_is_told_that_nobody_waits_for_a_resource_any_more() {
+    for era in ERAS {
+        let fixture = started(offers(era, "")).await;
+        shelf(&fixture.server).await;
+        let reading = fixture.server.read_resource("note://silent");
+        tokio::select! {
+            read = reading => panic!("{read:?}"),
+            () = until_seen(&fixture, |seen| seen["seen"]["resources/read"] == 1) => {}
+        }
+        until_seen(&fixture, |seen| seen["seen"]["notifications/cancelled"] == 1).await;
+        fixture.stop().await;
+    }
+}

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use rmcp::model::{ClientRequest, CustomRequest, ErrorCode, ErrorData, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
-use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 
 use crate::connection::Connection;
-use crate::transport::{Door, Wire};
+use crate::pending::Pending;
+use crate::transport::Door;
 
 /// Why a request brought nothing.
 #[derive(Debug)]
@@ -54,31 +54,23 @@ pub(crate) async fn ask_for(
     if let Some(door) = door {
         request.extensions.insert(door);
     }
-    ask_peer(&connection.peer, &connection.wire, request, limit).await
-}
-
-async fn ask_peer(peer: &Peer<RoleClient>, wire: &Wire, request: CustomRequest, limit: Duration) -> Result<Value, NoAnswer> {
     let request = ClientRequest::CustomRequest(request);
-    let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options());
-    let mut handle = match tokio::time::timeout(limit, sent).await {
+    let sent = connection.peer.send_request_with_option(request, PeerRequestOptions::no_options());
+    let handle = match tokio::time::timeout(limit, sent).await {
         Ok(Ok(handle)) => handle,
         Ok(Err(error)) => return Err(no_answer(error)),
         Err(_) => {
-            wire.condemn("it does not read its input");
+            connection.wire.condemn("it does not read its input");
             return Err(NoAnswer::TooLong(limit));
         }
     };
-    match tokio::time::timeout(limit, &mut handle.rx).await {
-        Ok(Ok(Ok(ServerResult::CustomResult(answer)))) => Ok(answer.0),
-        Ok(Ok(Ok(_))) => Err(NoAnswer::Lost("its answer is none that the protocol knows".to_owned())),
-        Ok(Ok(Err(error))) => Err(no_answer(error)),
-        Ok(Err(_)) => Err(no_answer(ServiceError::TransportClosed)),
-        Err(_) => {
-            let told = handle.cancel(Some("nobody waits for the answer any more".to_owned()));
-            // A server that does not read is found by its next call.
-            drop(tokio::time::timeout(Duration::from_secs(2), told).await);
-            Err(NoAnswer::TooLong(limit))
-        }
+    let mut pending = Pending::new(handle, &connection.tracker);
+    let Ok(answer) = tokio::time::timeout(limit, pending.answer()).await else { return Err(NoAnswer::TooLong(limit)) };
+    pending.over();
+    match answer {
+        Ok(ServerResult::CustomResult(answer)) => Ok(answer.0),
+        Ok(_) => Err(NoAnswer::Lost("its answer is none that the protocol knows".to_owned())),
+        Err(error) => Err(no_answer(error)),
     }
 }
 

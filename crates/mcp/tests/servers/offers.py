@@ -82,6 +82,8 @@ def read(request, uri):
         fail(request, -32602 if ERA == "modern" else -32002, "Resource not found")
     elif uri == "note://picture":
         answer(request, contents=[{"uri": uri, "mimeType": "image/png", "blob": "AA=="}])
+    elif uri == "note://silent":
+        return
     elif uri == "note://broken":
         answer(request, contents="text")
     else:
