@@ -496,10 +496,11 @@ impl ToolSource for McpServer {
         let mut taken_up = if task.is_some() { TakenUp::Unheard } else { TakenUp::Heard };
         for round in 0..MAX_ROUNDS {
             if let Again::Task { task: own, responses } = &again {
-                Box::pin(self.tell_task(&call.tool, own, responses)).await?;
-                task = Some(own.clone());
+                let mut own = own.clone();
+                Box::pin(self.tell_task(&call.tool, &mut own, responses, &context)).await?;
+                task = Some(own);
             }
-            let called = match &task {
+            let called = match &mut task {
                 Some(task) => Box::pin(self.follow(&call.tool, task, &context, &mut taken_up)).await?,
                 None => self.call_mended(meant.as_ref(), &call, again, &context).await?,
             };

@@ -4,6 +4,7 @@
 //! `io.modelcontextprotocol/tasks` of 2026-07-28, where the server decides. What is stored of a task is its name: with that the
 //! next process goes on asking.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ const MOST_POLL: Duration = Duration::from_mins(1);
 const MAX_LOST: u32 = 5;
 /// How long it may take to hear that a task is not needed any more.
 const CANCEL_LIMIT: Duration = Duration::from_secs(3);
+/// The member of a stored task that names what it was given.
+const GIVEN: &str = "given";
 /// How long a server is asked to keep a task (2025-11-25).
 const KEPT: Duration = Duration::from_hours(24);
 
@@ -40,6 +43,8 @@ const KEPT: Duration = Duration::from_hours(24);
 pub(crate) struct Task {
     pub(crate) id: String,
     poll: Duration,
+    /// The keys of what it was given: it may list them for a while yet.
+    given: BTreeSet<String>,
 }
 
 impl Task {
@@ -47,17 +52,34 @@ impl Task {
     pub(crate) fn read(answer: &Map<String, Value>) -> Option<Self> {
         let task = answer.get("task").and_then(Value::as_object).unwrap_or(answer);
         let id = task.get("taskId")?.as_str().filter(|id| !id.is_empty())?.to_owned();
-        Some(Self { id, poll: poll(task).unwrap_or(POLL) })
+        Some(Self { id, poll: poll(task).unwrap_or(POLL), given: BTreeSet::new() })
     }
 
     /// As it is stored.
     pub(crate) fn stored(&self) -> Value {
-        json!({"taskId": self.id, "pollInterval": u64::try_from(self.poll.as_millis()).unwrap_or(u64::MAX)})
+        let mut stored = json!({"taskId": self.id, "pollInterval": u64::try_from(self.poll.as_millis()).unwrap_or(u64::MAX)});
+        if let (Value::Object(stored), false) = (&mut stored, self.given.is_empty()) {
+            stored.insert(GIVEN.to_owned(), json!(self.given));
+        }
+        stored
     }
 
     /// The one that was stored.
     pub(crate) fn resumed(stored: &Value) -> Option<Self> {
-        Self::read(stored.as_object()?)
+        let given = stored.get(GIVEN).and_then(Value::as_array).into_iter().flatten();
+        let given = given.filter_map(Value::as_str).map(str::to_owned).collect();
+        Some(Self { given, ..Self::read(stored.as_object()?)? })
+    }
+
+    /// What it wants and was not given; `None` where that is nothing.
+    fn unanswered(&self, mut state: Map<String, Value>) -> Option<Map<String, Value>> {
+        if let Some(Value::Object(requests)) = state.get_mut("inputRequests") {
+            requests.retain(|key, _| !self.given.contains(key));
+            if requests.is_empty() {
+                return None;
+            }
+        }
+        Some(state)
     }
 }
 
@@ -135,12 +157,12 @@ pub(crate) enum Reach {
     Start,
 }
 
-/// Whether an error is about the task: asked for a result, any is, which may be the call's own; asked how far it is, only one that says that
-/// there is nothing of this name (MCP 2025-11-25, Tasks, "Protocol Errors": -32602). Any other says that the server cannot tell now.
+/// Whether an error is about the task: asked for a result, any is, which may be the call's own; asked how far it is, or given something,
+/// only one that says that there is nothing of this name (MCP 2025-11-25, Tasks, "Protocol Errors": -32602). Any other says that the server cannot tell now.
 fn is_of_task(method: &str, error: &ErrorData) -> bool {
     let says_unknown =
         [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND, ErrorCode::INVALID_REQUEST, ErrorCode::RESOURCE_NOT_FOUND];
-    method != "tasks/get" || says_unknown.contains(&error.code)
+    method == "tasks/result" || says_unknown.contains(&error.code)
 }
 
 async fn first<T>(what: impl Future<Output = T>, ending: &mut Ending<'_>, context: &CallContext) -> First<T> {
@@ -167,7 +189,7 @@ impl McpServer {
     pub(crate) async fn follow(
         &self,
         tool: &str,
-        task: &Task,
+        task: &mut Task,
         context: &CallContext,
         taken_up: &mut TakenUp,
     ) -> Result<Called, ToolError> {
@@ -177,7 +199,7 @@ impl McpServer {
         loop {
             let heard = match pause.take() {
                 Some(pause) => first(self.rest(pause), &mut ending, context).await.map(|()| None),
-                None => first(self.task_told(task, "tasks/get", None), &mut ending, context).await.map(Some),
+                None => first(self.task_told("tasks/get", &task.id, Map::new(), None), &mut ending, context).await.map(Some),
             };
             let told = match heard {
                 First::Cancelled => return Err(self.called_off(tool, task, Reach::Open).await),
@@ -219,18 +241,24 @@ impl McpServer {
                         && ending.is_none()
                         && self.open_connection().is_some_and(|open| !open.agreed.is_modern())
                     {
-                        ending = Some(Box::pin(self.task_told(task, "tasks/result", Some(door(context)))));
+                        let id = task.id.clone();
+                        let result = async move { self.task_told("tasks/result", &id, Map::new(), Some(door(context))).await };
+                        ending = Some(Box::pin(result));
                     }
                     pause = Some(poll_again);
                 }
                 Some("input_required") if state.get("inputRequests").is_some() => {
+                    let Some(state) = task.unanswered(state) else {
+                        pause = Some(poll_again.max(POLL));
+                        continue;
+                    };
                     let wanted = input::wanted(state, &self.config().granted);
                     let wanted = wanted.map_err(|why| self.failed(tool, &why))?;
                     if !wanted.asks.is_empty() {
                         let again = Again::Task { task: task.clone(), responses: wanted.again.responses() };
                         return Ok(Called::Wants(Wanted { asks: wanted.asks, again }));
                     }
-                    self.tell_task(tool, task, &wanted.again.responses()).await?;
+                    Box::pin(self.tell_task(tool, task, &wanted.again.responses(), context)).await?;
                 }
                 // What it asks comes while its result is waited for.
                 Some("input_required" | "completed" | "failed") => {
@@ -268,7 +296,7 @@ impl McpServer {
         let awaited = async {
             match awaited {
                 Some(awaited) => awaited.await,
-                None => self.task_told(task, "tasks/result", Some(door(context))).await,
+                None => self.task_told("tasks/result", &task.id, Map::new(), Some(door(context))).await,
             }
         };
         let told = match first(awaited, ending, context).await {
@@ -286,31 +314,50 @@ impl McpServer {
         output::read(result).map(Called::Done).map_err(|_| self.failed(tool, "ended as a task with a result that is none"))
     }
 
-    /// Gives a task what it wanted.
-    pub(crate) async fn tell_task(&self, tool: &str, task: &Task, responses: &InputResponses) -> Result<(), ToolError> {
-        let connection = self.connection(tool).await?;
-        let params = json!({"taskId": task.id, "inputResponses": responses});
-        match ask_for(&connection, "tasks/update", params, STATE_LIMIT, None).await {
-            Ok(_) => Ok(()),
-            Err(NoAnswer::Refused(error)) => Err(refused(&self.config().name, tool, &error)),
-            Err(error @ (NoAnswer::TooLong(_) | NoAnswer::Lost(_))) => {
-                Err(self.out_of_sight(tool, &error.in_words("tasks/update")))
+    /// Gives a task what it wanted, as often as it takes: it goes on alone, and what people answered is there once.
+    pub(crate) async fn tell_task(
+        &self,
+        tool: &str,
+        task: &mut Task,
+        responses: &InputResponses,
+        context: &CallContext,
+    ) -> Result<(), ToolError> {
+        for lost in 0..=MAX_LOST {
+            if lost > 0
+                && let First::Cancelled = first(self.rest(task.poll.max(POLL) * lost), &mut None, context).await
+            {
+                return Err(self.called_off(tool, task, Reach::Open).await);
+            }
+            let params = Map::from_iter([("inputResponses".to_owned(), json!(responses))]);
+            match first(self.task_told("tasks/update", &task.id, params, None), &mut None, context).await {
+                First::Cancelled => return Err(self.called_off(tool, task, Reach::Open).await),
+                First::Done(Told::Unknown(error)) if lost == 0 => return Err(refused(&self.config().name, tool, &error)),
+                // It may have been given it before, in which case its state says so.
+                First::End(_) | First::Done(Told::State(_) | Told::Unknown(_)) => break,
+                First::Done(Told::Nothing(why)) if lost == MAX_LOST => return Err(self.out_of_sight(tool, &why)),
+                First::Done(Told::Nothing(_)) => {}
             }
         }
+        task.given.extend(responses.keys().cloned());
+        Ok(())
     }
 
-    async fn task_told(&self, task: &Task, method: &'static str, door: Option<Door>) -> Told {
+    /// What its server says of a task to a request about it.
+    async fn task_told(&self, method: &'static str, task: &str, mut params: Map<String, Value>, door: Option<Door>) -> Told {
         let connection = match self.connection(method).await {
             Ok(connection) => connection,
             Err(error) => return Told::Nothing(error.diagnostic.unwrap_or(error.model_text)),
         };
         // A result is waited for as long as the call may take, which whoever called sees to.
         let limit = if door.is_some() { KEPT } else { STATE_LIMIT };
-        match ask_for(&connection, method, json!({"taskId": task.id}), limit, door).await {
+        params.insert("taskId".to_owned(), task.into());
+        match ask_for(&connection, method, params.into(), limit, door).await {
             Ok(Value::Object(told)) => match told.get("task") {
                 Some(Value::Object(task)) if !told.contains_key("status") => Told::State(task.clone()),
                 _ => Told::State(told),
             },
+            // It was told something, and has nothing to tell.
+            Ok(_) if method == "tasks/update" => Told::State(Map::new()),
             Ok(_) => Told::Nothing("its answer is no object".to_owned()),
             Err(NoAnswer::Refused(error)) if is_of_task(method, &error) => Told::Unknown(error),
             Err(error) => Told::Nothing(error.in_words(method)),

@@ -11,10 +11,11 @@ mod support;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use support::{Fixture, Reports, call, context, fixture_in, installed, nothing, quick, started, text};
+use support::{Fixture, LONG, Reports, call, context, fixture_in, installed, nothing, quick, started, stdio, text};
 use tokio::sync::Notify;
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, CallId, Declared, Elicitation, ElicitationId, Resumption, Seq, Settled, ToolErrorKind,
@@ -205,10 +206,10 @@ async fn a_task_of_2025_11_25_asks_while_its_result_is_waited_for() {
     fixture.stop().await;
 }
 
-#[tokio::test]
-async fn a_task_of_2026_07_28_ends_to_ask_and_goes_on_with_the_answer_after_a_restart() {
-    let (folder, ledger) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let first = started(config("modern", folder.path(), 1)).await;
+/// The call of `paint` as it goes on once it asked for a colour, at a server that ended meanwhile, and somebody said red.
+#[cfg(test)]
+async fn answered_red(folder: &Path) -> CallContext {
+    let first = started(config("modern", folder, 1)).await;
     let (context, _) = keeping(&Arc::default());
     let ToolReply::Asks { asks, resume } = first.server.advance(call("paint", nothing()), context.clone()).await.unwrap()
     else {
@@ -224,7 +225,78 @@ async fn a_task_of_2026_07_28_ends_to_ask_and_goes_on_with_the_answer_after_a_re
     let answer = Answered { question, action: AnswerAction::Accept, content: filled, by: AnsweredBy::Person, reason: None };
     let answers = vec![Settled { ask: Arc::new(asks[0].clone()), answer: Arc::new(answer), sampled: None }];
     let resume: Value = serde_json::from_str(&resume.to_string()).unwrap();
-    let again = CallContext { resume: Some(Resumption { resume: Arc::new(resume), answers }), ..context };
+    CallContext { resume: Some(Resumption { resume: Arc::new(resume), answers }), ..context }
+}
+
+/// The same server behind a door that is shut while there is FOLDER/down, and that counts who knocks.
+fn down(folder: &Path) -> ServerConfig {
+    let mut config = config("modern", folder, 1);
+    let program = stdio(&mut config);
+    let knock = format!("echo >> {0}/knocks; test -e {0}/down && exit 1; exec python3 \"$@\"", folder.display());
+    program.args.splice(..0, ["-c".to_owned(), knock, "sh".to_owned()]);
+    "sh".clone_into(&mut program.command);
+    std::fs::write(folder.join("down"), "").unwrap();
+    config
+}
+
+#[cfg(test)]
+async fn knocked(folder: &Path) {
+    let knocked = async {
+        while noted(folder, "knocks").is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, knocked).await.expect("it is started");
+}
+
+#[tokio::test]
+async fn an_answer_reaches_a_task_whose_server_cannot_be_started_just_then() {
+    let (folder, ledger) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let again = answered_red(folder.path()).await;
+    let second = fixture_in(down(folder.path()), ledger.path());
+    let comes_up = async {
+        knocked(folder.path()).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        std::fs::remove_file(folder.path().join("down")).unwrap();
+    };
+    let (reply, ()) = tokio::join!(second.advance(call("paint", nothing()), again), comes_up);
+    assert_eq!(done(reply.unwrap()), "paint is done, colour red");
+    assert_eq!(noted(folder.path(), "made"), ["paint"]);
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_wait_for_a_server_that_is_to_be_given_an_answer() {
+    let (folder, ledger) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let again = answered_red(folder.path()).await;
+    let second = fixture_in(down(folder.path()), ledger.path());
+    let cancel = again.cancel.clone();
+    let stops = async {
+        knocked(folder.path()).await;
+        cancel.cancel();
+    };
+    let (reply, ()) = tokio::join!(second.advance(call("paint", nothing()), again), stops);
+    let why = "The task of `paint` on the MCP server `shop` was cancelled, and its server could not be told. Whether it took effect \
+               is unknown.";
+    assert_eq!(reply.unwrap_err().model_text, why);
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_task_was_given_is_not_asked_again_where_its_server_lists_it_a_while_longer() {
+    let (folder, ledger) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(folder.path().join("late"), "").unwrap();
+    let again = answered_red(folder.path()).await;
+    let second = fixture_in(config("modern", folder.path(), 1), ledger.path());
+    assert_eq!(done(second.advance(call("paint", nothing()), again).await.unwrap()), "paint is done, colour red");
+    assert_eq!(noted(folder.path(), "updates").len(), 1);
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_of_2026_07_28_ends_to_ask_and_goes_on_with_the_answer_after_a_restart() {
+    let (folder, ledger) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let again = answered_red(folder.path()).await;
     let second = fixture_in(config("modern", folder.path(), 1), ledger.path());
     let said = done(second.advance(call("paint", nothing()), again).await.unwrap());
     assert_eq!((said.as_str(), noted(folder.path(), "made")), ("paint is done, colour red", vec!["paint".to_owned()]));

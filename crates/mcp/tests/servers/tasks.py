@@ -3,7 +3,7 @@
 `legacy-quiet` does not say so in its list, `legacy-both` takes plain calls too.
 
 A task is a file of FOLDER, so that it outlives the process; FOLDER/made counts how often a task was made, FOLDER/cancelled
-names those that were cancelled. It cannot tell of a task as often as FOLDER/fails says. A task is done when it was asked for POLLS times, or as often as FOLDER/polls says. Tools: `build`; `paint`, which asks for a
+names those that were cancelled, FOLDER/updates tells what they were given. Where there is FOLDER/late, what was answered is asked once more. It cannot tell of a task as often as FOLDER/fails says. A task is done when it was asked for POLLS times, or as often as FOLDER/polls says. Tools: `build`; `paint`, which asks for a
 colour on the way; `break`, which fails; `forget`, whose task is lost at once. Standard library only.
 """
 import json
@@ -117,8 +117,11 @@ def get(request, task, state):
         more = {"result": result(state)}
     if MODERN and state["status"] == "failed":
         more = {"error": {"code": -32000, "message": "it fell apart"}}
-    if MODERN and state["status"] == "input_required":
+    if MODERN and state["status"] in ("input_required", "late"):
         more = {"inputRequests": {"colour": {"method": "elicitation/create", "params": COLOUR}}}
+    if state["status"] == "late":
+        save(task, dict(state, status="working"))
+        state["status"] = "input_required"
     answer(request, **told(task, state), **more)
     if not MODERN and state["status"] != "working":
         for waits in [waits for waits in RESULTS if waits[1] == task]:
@@ -176,7 +179,9 @@ def handle(message):
         if method == "tasks/result" and not MODERN:
             return finish(request, task, state)
         if method == "tasks/update" and MODERN:
-            state.update(status="working", colour=params["inputResponses"]["colour"].get("content", {}).get("colour", "none"))
+            note("updates", json.dumps(params["inputResponses"]))
+            is_late = os.path.exists(os.path.join(FOLDER, "late"))
+            state.update(status="late" if is_late else "working", colour=params["inputResponses"]["colour"].get("content", {}).get("colour", "none"))
             save(task, state)
             return answer(request)
         if method == "tasks/cancel":
