@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use turnwright_core::shell_word;
 
+use crate::{OauthGrant, ServerConfig, TransportConfig};
+
 /// Why a server is not there. Its text becomes the reason of
 /// [`turnwright_engine::SourceState::Failing`], followed by the server's last log lines.
 #[derive(Debug, thiserror::Error)]
@@ -135,11 +137,16 @@ pub enum McpError {
 }
 
 impl McpError {
-    /// What it says to people who can do something about it, for the server of this name.
-    pub(crate) fn for_people(&self, server: &str) -> String {
-        let server = shell_word(server);
+    /// What it says to people who can do something about it, for this server.
+    pub(crate) fn for_people(&self, config: &ServerConfig) -> String {
+        let server = shell_word(&config.name);
+        let signs_in_by_itself =
+            matches!(&config.transport, TransportConfig::Http(http) if http.oauth.grant == OauthGrant::ClientCredentials);
         match self {
             Self::NeedsSignIn { reason, .. } if reason.contains("header") => self.to_string(),
+            Self::NeedsSignIn { .. } if signs_in_by_itself => {
+                format!("{self}; nobody can sign in there: look at the server's table `oauth`, by which its client does")
+            }
             Self::NeedsSignIn { reason, .. } if reason.contains("token") => {
                 format!("{self}; another sign-in (`turnwright mcp login {server}`) helps where it gives another one")
             }

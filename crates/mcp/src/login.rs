@@ -14,7 +14,7 @@ mod revoke;
 mod seal;
 mod store;
 
-pub(crate) use account::Account;
+pub(crate) use account::{Account, too_little};
 pub use known::KnownTokens;
 pub use revoke::SignedOut;
 pub use seal::SealKey;

@@ -185,7 +185,7 @@ impl Shared {
 
     /// Its failure, as everybody is told: with its last words.
     fn fail(&self, error: &McpError) -> Arc<str> {
-        let mut reason = error.for_people(&self.config.name);
+        let mut reason = error.for_people(&self.config);
         if self.log.misses_a_package() {
             reason.push_str(MISSES_A_PACKAGE);
         }

@@ -323,10 +323,6 @@ async fn a_refused_renewal_asks_for_a_sign_in_and_is_not_tried_again() {
 #[tokio::test]
 async fn a_client_that_signs_in_by_itself_needs_nobody_and_shares_its_token() {
     let protected = Protected::start(Special::default()).await;
-    let machine = |http: &mut HttpConfig| {
-        (http.oauth.client_id, http.oauth.client_secret) = (Some("machine".into()), Some("sesame".into()));
-        (http.oauth.grant, http.oauth.scopes) = (OauthGrant::ClientCredentials, vec!["tools".into()]);
-    };
     let (one, two) = (protected.client(machine), protected.client(machine));
     let (first, second) = tokio::join!(called(&one), called(&two));
     assert_eq!([text(&first), text(&second)], ["ok"; 2]);
@@ -368,6 +364,76 @@ async fn a_renewal_goes_to_who_gave_the_sign_in_and_to_no_address_that_is_guesse
         assert_eq!(protected.refreshed(), before.1 + 1, "the sign-in is kept");
         client.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_renewal_that_nobody_waits_for_any_more_is_kept() {
+    let protected = Protected::start(Special { refresh_takes: Duration::from_millis(500), ..Special::default() }).await;
+    let near_its_end = || oauth::client(&protected.server.url, &protected.tokens(), Arc::new(NearItsEnd), |_| {});
+    let client = near_its_end();
+    protected.agree(&client).await;
+    client.start();
+    let asked = async {
+        while protected.refreshed() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, asked).await.expect("it is renewed");
+    client.stop().await;
+    let next = near_its_end();
+    assert_eq!(text(&called(&next).await), "ok");
+    assert_eq!(protected.refreshed(), 1);
+    next.stop().await;
+}
+
+/// Nobody signs in; what is asked for at first is `tools`.
+fn machine(http: &mut HttpConfig) {
+    (http.oauth.client_id, http.oauth.client_secret) = (Some("machine".into()), Some("sesame".into()));
+    (http.oauth.grant, http.oauth.scopes) = (OauthGrant::ClientCredentials, vec!["tools".into()]);
+}
+
+#[tokio::test]
+async fn a_client_that_signs_in_by_itself_asks_for_what_more_a_call_needs() {
+    let protected = Protected::start(Special { call_scope: Some("write"), ..Special::default() }).await;
+    let client = protected.client(machine);
+    assert_eq!([text(&called(&client).await), text(&called(&client).await)], ["ok"; 2]);
+    let asked: Vec<_> = protected.token_requests().iter().map(|sent| sent["scope"].clone()).collect();
+    assert_eq!(asked, ["tools", "tools write"]);
+    client.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_signs_in_by_itself_and_is_given_no_more_is_told_so_and_goes_on() {
+    let special = Special { call_scope: Some("write"), unknown_scope: Some("write"), ..Special::default() };
+    let protected = Protected::start(special).await;
+    let client = protected.client(machine);
+    for _ in 0..2 {
+        let error = client.call(call("t", nothing()), context().0).await.unwrap_err();
+        let model = "The MCP server `far` allows its client less than this needs: `t` was not called.";
+        assert_eq!(error.model_text, model);
+        let diagnostic = error.diagnostic.unwrap();
+        assert!(diagnostic.contains("write (") && diagnostic.contains("invalid_scope"), "{diagnostic}");
+        assert_eq!(client.state(), SourceState::Ready);
+    }
+    client.stop().await;
+    let next = protected.client(machine);
+    protected.revoke();
+    next.settled().await;
+    assert_eq!(next.state(), SourceState::Ready, "what it is not given is not asked for again");
+    next.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_is_sent_to_a_sign_in_where_a_client_signs_in_by_itself() {
+    let protected = Protected::start(Special { is_of_another: true, ..Special::default() }).await;
+    let client = protected.client(machine);
+    client.settled().await;
+    let reason =
+        "it needs a sign-in: HTTP 401 Unauthorized: it does not take the token that the sign-in gave; nobody can sign in \
+                  there: look at the server's table `oauth`, by which its client does"
+            .to_owned();
+    assert_eq!(client.state(), SourceState::NeedsSignIn { reason });
+    client.stop().await;
 }
 
 /// Names the address and the folder of the tokens for the process that this binary is when a test starts it.

@@ -9,19 +9,24 @@ use rmcp::transport::auth::{AuthError, AuthorizationMetadataSource, CredentialSt
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use turnwright_engine::Clock;
 use turnwright_network::Network;
 
 use super::TokenStore;
 use super::asks;
-use super::flow;
+use super::flow::{self, words};
 use super::machine::Machine;
-use crate::{HttpConfig, Surroundings};
+use crate::HttpConfig;
+use crate::connection::Opening;
 
 /// A token that ends sooner is renewed before it is used, and one that lasts short in its last quarter.
 const LEAST_LEFT: Duration = Duration::from_secs(30);
 /// A token that cannot be renewed is still sent where it lasts this long.
 const A_REQUEST: Duration = Duration::from_secs(2);
+/// How long a renewal may still take once its server is to end: what it brings is the only way in from then on.
+const LAST_RENEWAL: Duration = Duration::from_secs(5);
 
 /// What is kept of a sign-in.
 #[derive(Clone, Serialize, Deserialize)]
@@ -35,6 +40,21 @@ impl Record {
     /// The token to send.
     pub(super) fn token(&self) -> Option<String> {
         Token::of(self).map(|token| token.text)
+    }
+
+    /// The server asks for these scopes too.
+    fn want(&mut self, scopes: &str) {
+        for scope in scopes.split_whitespace() {
+            if !self.beside.wanted.iter().any(|known| known == scope) {
+                self.beside.wanted.push(scope.to_owned());
+            }
+        }
+    }
+
+    /// Whether its token allows all of these scopes, as far as its giver said.
+    fn allows(&self, scopes: &str) -> bool {
+        let granted = &self.credentials.granted_scopes;
+        scopes.split_whitespace().all(|scope| granted.iter().any(|known| known == scope))
     }
 }
 
@@ -167,15 +187,21 @@ pub(crate) struct Account {
     token: Mutex<Option<Token>>,
     clock: Arc<dyn Clock>,
     network: Network,
+    /// Owns the renewals, which go on where nobody waits for them any more.
+    tracker: TaskTracker,
+    /// The server is to end.
+    stop: CancellationToken,
 }
 
-/// Why another token is wanted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    /// The one that is there ends soon.
-    EndsSoon,
-    /// The one that is there was refused, or there is none.
-    Unusable,
+/// For what a token is wanted.
+#[derive(Debug)]
+enum Need {
+    /// For the next request.
+    Next,
+    /// This one was refused.
+    InsteadOf(String),
+    /// This one allows too little: the server wants these scopes to be allowed too.
+    More { than: String, scopes: String },
 }
 
 impl Account {
@@ -183,61 +209,110 @@ impl Account {
     pub(crate) async fn of(
         (server, config): (&str, &HttpConfig),
         network: &Network,
-        surroundings: &Surroundings,
-    ) -> Result<Option<Self>, AuthError> {
+        opening: &Opening<'_>,
+    ) -> Result<Option<Arc<Self>>, AuthError> {
         if config.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             return Ok(None);
         }
-        let place = Place::new(&surroundings.tokens, server, &config.url);
+        let place = Place::new(&opening.surroundings.tokens, server, &config.url);
         let machine = Machine::of(config)?;
         let record = place.load().await?.filter(|record| machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
         let token = Mutex::new(record.as_ref().and_then(Token::of));
-        Ok(Some(Self {
+        Ok(Some(Arc::new(Self {
             place,
             url: config.url.clone(),
             machine,
             token,
-            clock: Arc::clone(&surroundings.clock),
+            clock: Arc::clone(&opening.surroundings.clock),
             network: network.clone(),
-        }))
+            tracker: opening.tracker.clone(),
+            stop: opening.stop.clone(),
+        })))
     }
 
     /// The token to send, renewed where it is about to end; `None` where somebody must sign in first.
-    pub(crate) async fn token(&self) -> Result<Option<String>, AuthError> {
-        let mut token = self.token.lock().await;
-        match &*token {
-            Some(now) if !now.is_fresh(self.clock.now_ms()) => self.renew(&mut token, Reason::EndsSoon).await,
-            None if self.machine.is_some() => self.renew(&mut token, Reason::Unusable).await,
-            now => Ok(text(now.as_ref())),
-        }
+    pub(crate) async fn token(self: &Arc<Self>) -> Result<Option<String>, AuthError> {
+        self.given(Need::Next).await
     }
 
     /// Another token than the one that was refused; `None` where there is none.
-    pub(crate) async fn instead_of(&self, refused: &str) -> Result<Option<String>, AuthError> {
-        let mut token = self.token.lock().await;
-        match &*token {
-            Some(now) if now.text == refused => self.renew(&mut token, Reason::Unusable).await,
-            now => Ok(text(now.as_ref())),
+    pub(crate) async fn instead_of(self: &Arc<Self>, refused: &str) -> Result<Option<String>, AuthError> {
+        Ok(self.given(Need::InsteadOf(refused.to_owned())).await?.filter(|new| new != refused))
+    }
+
+    /// The server wants more to be allowed than this token allows. Another token where there is one, or where nobody has to be asked
+    /// for it; else the next sign-in asks for that too.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::InsufficientScope`] where nobody signs in, and the client is given no more.
+    pub(crate) async fn wants(self: &Arc<Self>, scopes: &str, than: &str) -> Result<Option<String>, AuthError> {
+        let given = self.given(Need::More { than: than.to_owned(), scopes: scopes.to_owned() }).await;
+        match (self.signs_in_by_itself(), given) {
+            (_, Ok(Some(new))) if new != than => Ok(Some(new)),
+            (false, given) => given.map(|_| None),
+            (true, Ok(_)) => Err(too_little(scopes)),
+            (true, Err(error)) => Err(too_little(&format!("{scopes} ({})", words(&error)))),
         }
     }
 
-    /// The server wants more to be allowed than it is: the next sign-in asks for that too.
-    pub(crate) async fn wants(&self, scopes: &str) -> Result<(), AuthError> {
-        let _lock = self.place.lock().await?;
-        let Some(mut record) = self.place.load().await? else { return Ok(()) };
-        for scope in scopes.split_whitespace() {
-            if !record.beside.wanted.iter().any(|known| known == scope) {
-                record.beside.wanted.push(scope.to_owned());
-            }
+    /// Whether nobody signs in: its client has a secret for that.
+    pub(crate) fn signs_in_by_itself(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    /// Whether what is there is what is needed, as far as there may be better.
+    fn suffices(&self, token: Option<&Token>, need: &Need) -> bool {
+        match (need, token) {
+            (Need::Next, Some(now)) => now.is_fresh(self.clock.now_ms()),
+            (Need::Next, None) => self.machine.is_none(),
+            (Need::InsteadOf(than) | Need::More { than, .. }, now) => now.is_none_or(|now| now.text != *than),
         }
-        self.place.save(&record).await
+    }
+
+    /// A token for what is needed. A renewal is a task of its own, which is only waited for here: whoever asks may leave while the
+    /// authorization server has given the new token already, and takes the old one no more.
+    async fn given(self: &Arc<Self>, need: Need) -> Result<Option<String>, AuthError> {
+        let token = self.token.lock().await;
+        if self.suffices(token.as_ref(), &need) {
+            return Ok(text(token.as_ref()));
+        }
+        drop(token);
+        let account = Arc::clone(self);
+        let renewal = self.tracker.spawn(async move {
+            let is_too_late = async {
+                account.stop.cancelled().await;
+                tokio::time::sleep(LAST_RENEWAL).await;
+            };
+            tokio::select! {
+                renewed = account.renewed(&need) => renewed,
+                () = is_too_late => Err(AuthError::TokenRefreshFailed("the server was stopped meanwhile".to_owned())),
+            }
+        });
+        renewal.await.unwrap_or_else(|error| Err(AuthError::InternalError(error.to_string())))
+    }
+
+    async fn renewed(&self, need: &Need) -> Result<Option<String>, AuthError> {
+        let mut token = self.token.lock().await;
+        if self.suffices(token.as_ref(), need) {
+            return Ok(text(token.as_ref()));
+        }
+        self.renew(&mut token, need).await
     }
 
     /// One renewal serves all, in whatever process: who waited for it finds the new token.
-    async fn renew(&self, token: &mut Option<Token>, reason: Reason) -> Result<Option<String>, AuthError> {
+    async fn renew(&self, token: &mut Option<Token>, need: &Need) -> Result<Option<String>, AuthError> {
         let _lock = self.place.lock().await?;
-        let record =
+        let mut record =
             self.place.load().await?.filter(|record| self.machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
+        let mut is_all_there_is = false;
+        if let (Need::More { scopes, .. }, Some(record)) = (need, &mut record) {
+            is_all_there_is = self.machine.is_none() || record.allows(scopes);
+            record.want(scopes);
+            if self.machine.is_none() {
+                self.place.save(record).await?;
+            }
+        }
         let kept = record.as_ref().and_then(Token::of);
         let now_ms = self.clock.now_ms();
         let is_other = |kept: &Token| token.as_ref().is_none_or(|before| before.text != kept.text);
@@ -245,16 +320,18 @@ impl Account {
             *token = kept;
             return Ok(text(token.as_ref()));
         }
-        let asked = self.asked(record).await;
-        if asked.is_err() && reason == Reason::EndsSoon && token.as_ref().is_some_and(|now| now.lasts(now_ms, A_REQUEST)) {
-            // It is good still, and the next request tries again.
+        if is_all_there_is {
             return Ok(text(token.as_ref()));
         }
-        *token = match asked {
-            Ok(record) => Token::of(&record),
-            Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => None,
-            Err(error) => return Err(error),
-        };
+        let asked = self.asked(record).await;
+        match (asked, need) {
+            (Ok(record), _) => *token = Token::of(&record),
+            // It is good still, and the next request tries again.
+            (Err(_), Need::Next) if token.as_ref().is_some_and(|now| now.lasts(now_ms, A_REQUEST)) => {}
+            (Err(error), Need::More { .. }) => return Err(error),
+            (Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)), _) => *token = None,
+            (Err(error), _) => return Err(error),
+        }
         Ok(text(token.as_ref()))
     }
 
@@ -296,6 +373,11 @@ impl Account {
         }
         manager.refresh_token().await.map(|_| ())
     }
+}
+
+/// A client that signs in by itself is given less than its server wants for a request.
+pub(crate) fn too_little(scopes: &str) -> AuthError {
+    AuthError::InsufficientScope { required_scope: scopes.to_owned(), upgrade_url: None }
 }
 
 fn text(token: Option<&Token>) -> Option<String> {

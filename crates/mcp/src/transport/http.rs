@@ -100,7 +100,7 @@ impl Endpoint {
     pub(crate) async fn new(
         config: &HttpConfig,
         max_message_bytes: usize,
-        account: Option<Account>,
+        account: Option<Arc<Account>>,
         network: &Network,
     ) -> Result<Self, McpError> {
         let bad = |reason: String| McpError::BadAddress { url: shown_address(&config.url), reason };
@@ -115,7 +115,6 @@ impl Endpoint {
             .redirect(redirect::Policy::none())
             .tcp_nodelay(true);
         let client = made(builder).await.map_err(bad)?;
-        let account = account.map(Arc::new);
         Ok(Self { url, client, account, own_headers, max_message_bytes, network: network.clone() })
     }
 
@@ -126,13 +125,14 @@ impl Endpoint {
                 Some(account) => account.token().await.map_err(|error| not_renewed(&error))?,
                 None => None,
             };
+            let mut is_another = false;
             loop {
                 let response = self.ask(me, token.as_deref()).await?;
                 let told = if token.is_some() { Told::Token } else { Told::Nothing };
                 match (response.status(), &self.account, token.take()) {
-                    (StatusCode::UNAUTHORIZED, Some(account), Some(refused)) => {
+                    (StatusCode::UNAUTHORIZED, Some(account), Some(refused)) if !std::mem::replace(&mut is_another, true) => {
                         token = account.instead_of(&refused).await.map_err(|error| not_renewed(&error))?;
-                        if token.as_ref().is_none_or(|new| *new == refused) {
+                        if token.is_none() {
                             return Err(self.needs_sign_in(&response, told));
                         }
                     }
@@ -428,6 +428,7 @@ fn not_taken(error: &HttpError) -> Option<&'static str> {
     match error {
         StreamableHttpError::SessionExpired => Some("has lost its session, which is opened again"),
         StreamableHttpError::AuthRequired(_) => Some("needs somebody to sign in"),
+        StreamableHttpError::Auth(AuthError::InsufficientScope { .. }) => Some("allows its client less than this needs"),
         StreamableHttpError::Auth(_) => Some("takes no calls until its sign-in is renewed, which failed now"),
         StreamableHttpError::InsufficientScope(_) => Some("needs somebody to sign in and allow more"),
         StreamableHttpError::Client(error) if error.is_connect() => Some("cannot be reached"),

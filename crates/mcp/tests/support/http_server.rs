@@ -1,6 +1,7 @@
 //! An HTTP server on this machine that answers MCP requests as a test wants it.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -34,6 +35,8 @@ pub(crate) struct Answer {
     pub(crate) status: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
+    /// How long it takes.
+    pub(crate) after: Duration,
 }
 
 /// The status of an answer that never comes.
@@ -41,7 +44,7 @@ const NEVER: &str = "never";
 
 impl Answer {
     pub(crate) fn status(status: &'static str) -> Self {
-        Self { status, headers: Vec::new(), body: String::new() }
+        Self { status, headers: Vec::new(), body: String::new(), after: Duration::ZERO }
     }
 
     /// Nothing, for ever.
@@ -51,7 +54,7 @@ impl Answer {
 
     /// A body of this media type.
     pub(crate) fn of_type(status: &'static str, kind: &str, body: impl Into<String>) -> Self {
-        Self { status, headers: vec![("content-type", kind.to_owned())], body: body.into() }
+        Self { body: body.into(), ..Self::status(status).with("content-type", kind) }
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -62,7 +65,7 @@ impl Answer {
     /// The result of a request.
     pub(crate) fn result(asked: &Asked, result: &Value) -> Self {
         let body = json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result}).to_string();
-        Self { status: "200 OK", headers: vec![("content-type", "application/json".to_owned())], body }
+        Self::of_type("200 OK", "application/json", body)
     }
 }
 
@@ -114,7 +117,8 @@ async fn serve(stream: TcpStream, seen: &Mutex<Vec<Asked>>, answer: &(dyn Fn(&As
     let mut stream = BufReader::new(stream);
     while let Some(asked) = read(&mut stream).await {
         seen.lock().unwrap().push(asked.clone());
-        let Answer { status, headers, body } = answer(&asked);
+        let Answer { status, headers, body, after } = answer(&asked);
+        tokio::time::sleep(after).await;
         if status == NEVER {
             std::future::pending::<()>().await;
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -37,6 +38,10 @@ pub(crate) struct Special {
     pub(crate) metadata: BTreeMap<&'static str, Value>,
     /// Calls need this to be allowed too.
     pub(crate) call_scope: Option<&'static str>,
+    /// How long a refresh takes once the new token is the one that is taken.
+    pub(crate) refresh_takes: Duration,
+    /// What the authorization server never allows.
+    pub(crate) unknown_scope: Option<&'static str>,
     /// How many refreshes are answered with an error of the authorization server's own.
     pub(crate) breaks: usize,
     /// How long a token lasts is written as a text.
@@ -123,7 +128,13 @@ fn authority(asked: &Asked, own: &str, special: &Special, state: &Mutex<State>) 
         "/token" => {
             let form = form(&asked.text);
             let mut state = state.lock().unwrap();
-            if form["grant_type"] == "refresh_token" {
+            let scopes = form.get("scope").map(String::as_str).unwrap_or_default();
+            if special.unknown_scope.is_some_and(|unknown| scopes.split(' ').any(|scope| scope == unknown)) {
+                let error = json!({"error": "invalid_scope"}).to_string();
+                return Answer::of_type("400 Bad Request", "application/json", error);
+            }
+            let is_refresh = form["grant_type"] == "refresh_token";
+            if is_refresh {
                 state.refreshed += 1;
                 if state.broken < special.breaks {
                     state.broken += 1;
@@ -150,7 +161,8 @@ fn authority(asked: &Asked, own: &str, special: &Special, state: &Mutex<State>) 
                 state.refresh = format!("refresh-{number}");
                 token["refresh_token"] = json!(state.refresh);
             }
-            json_answer(&token)
+            let after = if is_refresh { special.refresh_takes } else { Duration::ZERO };
+            Answer { after, ..json_answer(&token) }
         }
         "/revoke" => {
             state.lock().unwrap().tokens.remove(&form(&asked.text)["token"]);

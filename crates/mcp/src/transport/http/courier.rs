@@ -21,7 +21,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 
 use super::{HttpError, raw};
-use crate::login::Account;
+use crate::login::{Account, too_little};
 use crate::transport::Wire;
 use crate::transport::cleaner::INTERNAL_ERROR;
 
@@ -175,12 +175,21 @@ impl Courier {
         post.token = Some(token.clone());
         match post.clone().send(&self.client).await.map_err(|error| plain(error, None)) {
             Err(StreamableHttpError::AuthRequired(asked)) => {
-                post.token = account.instead_of(&token).await?.filter(|new| *new != token);
+                post.token = account.instead_of(&token).await?;
                 if post.token.is_none() { Err(StreamableHttpError::AuthRequired(asked)) } else { post.send(&self.client).await }
             }
             Err(StreamableHttpError::InsufficientScope(asked)) => {
-                account.wants(asked.required_scope.as_deref().unwrap_or_default()).await?;
-                Err(StreamableHttpError::InsufficientScope(asked))
+                let scopes = asked.required_scope.clone().unwrap_or_default();
+                post.token = account.wants(&scopes, &token).await?;
+                if post.token.is_none() {
+                    return Err(StreamableHttpError::InsufficientScope(asked));
+                }
+                match post.send(&self.client).await {
+                    Err(StreamableHttpError::InsufficientScope(_)) if account.signs_in_by_itself() => {
+                        Err(too_little(&scopes).into())
+                    }
+                    posted => posted,
+                }
             }
             posted => posted,
         }
