@@ -5,6 +5,7 @@
 //! no other address.
 
 mod courier;
+mod post;
 mod raw;
 mod sse;
 
@@ -451,9 +452,15 @@ fn as_known(mut item: TxJsonRpcMessage<RoleClient>) -> TxJsonRpcMessage<RoleClie
 /// A message that `rmcp` typed, as it was.
 fn plain(item: RxJsonRpcMessage<RoleClient>) -> Option<Message> {
     Some(match item {
-        JsonRpcMessage::Response(response) => {
-            Message::Response { id: response.id, result: serde_json::to_value(response.result).ok()? }
-        }
+        JsonRpcMessage::Response(response) => match raw::result(response.result) {
+            Ok(result) => Message::Response { id: response.id, result },
+            Err(error) => Message::Error {
+                id: Some(response.id),
+                code: cleaner::INTERNAL_ERROR,
+                message: format!("the answer could not be parsed: {error}"),
+                data: None,
+            },
+        },
         JsonRpcMessage::Error(error) => Message::Error {
             id: error.id,
             code: error.error.code.0,

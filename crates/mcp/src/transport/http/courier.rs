@@ -20,6 +20,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 
+use super::post::Post;
 use super::{HttpError, raw};
 use crate::login::{Account, too_little};
 use crate::transport::Wire;
@@ -46,32 +47,50 @@ pub(crate) struct Courier {
     pub(super) wire: Arc<Wire>,
 }
 
-type Headers = HashMap<HeaderName, HeaderValue>;
-type Posted = Result<StreamableHttpPostResponse, HttpError>;
+pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
+pub(super) type Posted = Result<StreamableHttpPostResponse, HttpError>;
 pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// What a posted request is, as far as its answer is judged by it.
 struct Asked {
     id: RequestId,
-    /// Asking again changes nothing at the server.
-    is_repeatable: bool,
-    /// Whether it was run matters: it may have changed something.
-    is_call: bool,
+    kind: Kind,
+    /// Its result goes past `rmcp`'s types.
+    is_read_here: bool,
     has_session: bool,
     max_event_bytes: usize,
     wire: Arc<Wire>,
 }
 
+/// What asking once more would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It changes nothing at the server.
+    Repeatable,
+    /// Whether it was run matters: it may have changed something.
+    Call,
+    Other,
+}
+
 impl Asked {
-    fn of(message: &ClientJsonRpcMessage, has_session: bool, max_event_bytes: usize, wire: &Arc<Wire>) -> Option<Self> {
-        let JsonRpcMessage::Request(request) = message else { return None };
-        let is_repeatable = matches!(
-            request.request,
-            ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_) | ClientRequest::ListToolsRequest(_)
-        );
-        // In whatever form: as a task it has no type of its own.
-        let is_call = request.request.method() == "tools/call";
-        Some(Self { id: request.id.clone(), is_repeatable, is_call, has_session, max_event_bytes, wire: Arc::clone(wire) })
+    fn of(post: &Post, wire: &Arc<Wire>) -> Option<Self> {
+        let JsonRpcMessage::Request(request) = &post.message else { return None };
+        let kind = match request.request {
+            ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_) | ClientRequest::ListToolsRequest(_) => {
+                Kind::Repeatable
+            }
+            // In whatever form: as a task it has no type of its own.
+            _ if request.request.method() == "tools/call" => Kind::Call,
+            _ => Kind::Other,
+        };
+        Some(Self {
+            id: request.id.clone(),
+            kind,
+            is_read_here: post.is_read_here(),
+            has_session: post.session.is_some(),
+            max_event_bytes: post.max_event_bytes,
+            wire: Arc::clone(wire),
+        })
     }
 
     /// The error that a refusal which names no request is where it tells of a session that the server forgot. A call was
@@ -81,7 +100,7 @@ impl Asked {
         if !self.has_session || !is_about_session(text) {
             return None;
         }
-        if !self.is_call || is_lost_session(text) {
+        if self.kind != Kind::Call || is_lost_session(text) {
             return Some(StreamableHttpError::SessionExpired);
         }
         let words = first_chars(text);
@@ -112,7 +131,10 @@ impl Asked {
             StreamableHttpPostResponse::Sse(events, session) => {
                 let limit = self.max_event_bytes;
                 let events = events.map(move |event| match event {
-                    Ok(event) => Ok(raw::wrapped(with_id(event, &self.id), Some(&self.id))),
+                    Ok(event) => {
+                        let event = raw::wrapped(with_id(event, &self.id), Some(&self.id));
+                        Ok(if self.is_read_here { raw::answered(event) } else { event })
+                    }
                     Err(error) if is_too_long(&error) => {
                         let failed = serde_json::to_string(&self.failed(too_long(limit)));
                         Ok(Sse { data: failed.ok(), ..Sse::default() })
@@ -151,7 +173,7 @@ impl Courier {
         let Some(asked) = asked else { return self.send(post).await.map_err(|error| plain(error, None)) };
         let mut tries = 0;
         let posted = loop {
-            if !asked.is_repeatable {
+            if asked.kind != Kind::Repeatable {
                 break self.send(post).await;
             }
             let posted = self.send(post.clone()).await;
@@ -204,24 +226,6 @@ impl Courier {
     }
 }
 
-/// One message on its way.
-#[derive(Clone)]
-struct Post {
-    url: Arc<str>,
-    message: ClientJsonRpcMessage,
-    session: Option<Arc<str>>,
-    token: Option<String>,
-    headers: Headers,
-    max_event_bytes: usize,
-}
-
-impl Post {
-    async fn send(self, client: &Client) -> Posted {
-        let Self { url, message, session, token, headers, max_event_bytes } = self;
-        client.post_message_with_max_sse_event_size(url, message, session, token, headers, max_event_bytes).await
-    }
-}
-
 impl StreamableHttpClient for Courier {
     type Error = reqwest::Error;
 
@@ -245,11 +249,11 @@ impl StreamableHttpClient for Courier {
         headers: Headers,
         max_event_bytes: usize,
     ) -> Posted {
-        let asked = Asked::of(&message, session.is_some(), max_event_bytes, &self.wire);
         if let Some(session) = &session {
             self.wire.session.get_or_init(|| Arc::clone(session));
         }
-        self.post(asked, Post { url, message, session, token, headers, max_event_bytes }).await
+        let post = Post { url, message, session, token, headers, max_event_bytes };
+        self.post(Asked::of(&post, &self.wire), post).await
     }
 
     async fn delete_session(
@@ -285,7 +289,7 @@ impl StreamableHttpClient for Courier {
     ) -> Result<Events, HttpError> {
         let token = token.or(self.token().await?);
         let events = self.client.get_stream_with_max_sse_event_size(url, session, last_event, token, headers, max_event_bytes);
-        Ok(events.await?.map(|event| event.map(|event| raw::wrapped(event, None))).boxed())
+        Ok(events.await?.map(|event| event.map(|event| raw::answered(raw::wrapped(event, None)))).boxed())
     }
 }
 

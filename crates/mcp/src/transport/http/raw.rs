@@ -1,16 +1,19 @@
-//! Events of a server's streams as they were written: `rmcp` reads them into types, and what these do not hold is lost.
+//! What a server wrote, as it was written: `rmcp` reads it into types, and what these do not hold is lost.
 //!
 //! A request that is read by ourselves goes past its types under another method, which no type has, and comes out of
-//! [`unwrapped`] as it was. On the stream of a call it is told whose it is: that is what the stream says.
+//! [`unwrapped`] as it was. On the stream of a call it is told whose it is: that is what the stream says. A result goes past them as
+//! a text, which no type is either, or as plain JSON where it need not be written again, and comes out of [`result`].
 
-use rmcp::model::{NumberOrString, RequestId};
+use rmcp::model::{CustomResult, JsonRpcMessage, NumberOrString, RequestId, ServerJsonRpcMessage, ServerResult};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sse_stream::Sse;
 
 use crate::client::is_read_here;
 use crate::transport::shallow;
 
-/// Stands before the method of a request on its way past `rmcp`'s types.
+/// Stands before the method of a request, and before the text of a result, on its way past `rmcp`'s types.
 const PAST: &str = "turnwright:";
 /// The key in a request's `_meta` under which is the id of the call on whose stream it came.
 pub(crate) const CALL: &str = "turnwright/call";
@@ -52,6 +55,53 @@ fn past(data: &str, call: Option<&RequestId>) -> Option<String> {
     Some(Value::Object(message).to_string())
 }
 
+/// An answer that holds a result; with any other member here it is another message.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    id: RequestId,
+    #[serde(borrow)]
+    result: &'a RawValue,
+    #[serde(default)]
+    method: Option<Value>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+impl<'a> Answer<'a> {
+    fn read(json: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice::<Self>(json).ok().filter(|answer| answer.method.is_none() && answer.error.is_none())
+    }
+}
+
+/// An event with a result that goes past the types.
+pub(super) fn answered(mut event: Sse) -> Sse {
+    if let Some(answer) = event.data.as_deref().and_then(|data| Answer::read(data.as_bytes())) {
+        let result = format!("{PAST}{}", answer.result.get());
+        event.data = Some(json!({"jsonrpc": "2.0", "id": answer.id, "result": result}).to_string());
+    }
+    event
+}
+
+/// The message of a body, with a result that goes past the types.
+pub(super) fn answer(body: &[u8]) -> Result<ServerJsonRpcMessage, serde_json::Error> {
+    let Some(Answer { id, result, .. }) = Answer::read(body) else { return serde_json::from_slice(body) };
+    let result = serde_json::from_str(result.get())?;
+    Ok(JsonRpcMessage::response(ServerResult::CustomResult(CustomResult::new(result)), id))
+}
+
+/// A result as its server wrote it, where it went past the types.
+pub(super) fn result(typed: ServerResult) -> Result<Value, serde_json::Error> {
+    if let ServerResult::CustomResult(CustomResult(Value::String(text))) = &typed
+        && let Some(written) = text.strip_prefix(PAST)
+    {
+        return serde_json::from_str(written);
+    }
+    match typed {
+        ServerResult::CustomResult(plain) => Ok(plain.0),
+        typed => serde_json::to_value(typed),
+    }
+}
+
 /// The method as its server wrote it.
 pub(super) fn unwrapped(method: String) -> String {
     method.strip_prefix(PAST).map(str::to_owned).unwrap_or(method)
@@ -89,6 +139,27 @@ mod tests {
         assert_eq!(call_of(read(&wrapped(event(&asks), None)).get("params")), None);
         let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": "\"method\""}});
         assert_eq!(read(&wrapped(event(&result), None)), result);
+    }
+
+    #[test]
+    fn a_result_comes_as_it_was_written_and_what_is_no_result_is_left_alone() {
+        let list = json!({"jsonrpc": "2.0", "id": "7", "result": {"tools": [{"name": "t", "inputSchema": {"type": "object"}, "execution": {"z": 1, "a": 2}}]}});
+        let passed = |message: ServerJsonRpcMessage| match message {
+            JsonRpcMessage::Response(response) => (response.id, result(response.result).unwrap().to_string()),
+            other => panic!("{other:?}"),
+        };
+        let expected = (NumberOrString::String("7".into()), list["result"].to_string());
+        let as_event = answered(event(&list));
+        assert_eq!(passed(serde_json::from_str(as_event.data.as_deref().unwrap()).unwrap()), expected);
+        assert_eq!(passed(answer(list.to_string().as_bytes()).unwrap()), expected);
+        for other in [
+            json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}),
+            json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}, "result": {}}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"result": {}}}),
+            json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"result": 1}}),
+        ] {
+            assert_eq!(read(&answered(event(&other))), other);
+        }
     }
 
     #[test]

@@ -53,9 +53,13 @@ impl SseTransport {
     pub(crate) async fn open(endpoint: &Endpoint, wire: Arc<Wire>, log: Arc<ServerLog>) -> Result<Option<Self>, McpError> {
         let url = endpoint.url.as_str().into();
         let first = async {
-            let courier = endpoint.courier(&wire);
+            let token = match &endpoint.account {
+                Some(account) => account.token().await.ok()?,
+                None => None,
+            };
+            // Its events are read here: nothing has to go past types.
             let most = endpoint.max_message_bytes;
-            let opened = courier.get_stream_with_max_sse_event_size(url, None, None, None, HashMap::new(), most).await;
+            let opened = endpoint.client.get_stream_with_max_sse_event_size(url, None, None, token, HashMap::new(), most).await;
             let mut events = opened.ok()?;
             let first = events.next().await?.ok()?;
             let path = first.data.filter(|_| first.event.as_deref() == Some("endpoint"))?;
