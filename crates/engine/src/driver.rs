@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, TurnStatus, plan};
+use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, Turn, TurnStatus, plan};
 
 use crate::inner::Inner;
 use crate::live::Live;
@@ -53,7 +53,7 @@ use model::ModelCall;
 use reserving::Reserving;
 use sampling::Samplings;
 use slot_waits::SlotWaits;
-use storing::{append, hold};
+use storing::{Worth, hold, store};
 use summary::{Summary, still_true};
 
 /// A call under way.
@@ -303,12 +303,13 @@ impl Driver {
                 continue;
             }
             let side = self.side_records(&plan);
-            let stored = append(&self.inner, &self.live, at, std::mem::take(&mut plan.entries), side).await;
-            let stored = match stored {
+            let worth = if holds { Worth::Dear } else { Worth::Cheap };
+            let entries = std::mem::take(&mut plan.entries);
+            let stored = match store(&self.inner, &self.live, (at, worth), entries, side).await {
                 Ok(()) => {
                     self.keep_early(early);
                     self.forget_ahead();
-                    if !self.fence.holds() {
+                    if !self.fence.holds() || self.is_anothers() {
                         // What is stored is stored; what comes of it is whoever drives next's.
                         return Err(Halt::Quietly);
                     }
@@ -346,6 +347,13 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Whether another driver has claimed the turn: where it is known late that something was stored, others had time to.
+    fn is_anothers(&self) -> bool {
+        let state = self.live.lock();
+        let holder = state.journal.open_turn().and_then(Turn::holder);
+        holder.is_some_and(|holder| holder.driver != self.claim.driver)
     }
 
     /// The plan from `first`; `None` where it should stand at a place that somebody else took.

@@ -66,6 +66,8 @@ mod tasks;
 mod telemetry;
 #[path = "turns/titles.rs"]
 mod titles;
+#[path = "turns/unheard.rs"]
+mod unheard;
 #[path = "turns/upkeep.rs"]
 mod upkeep;
 #[path = "turns/watching.rs"]

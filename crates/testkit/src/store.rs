@@ -57,6 +57,8 @@ pub enum Fuse {
     Before(u64),
     /// The n-th append is stored and nothing later.
     After(u64),
+    /// The n-th append is stored, and whoever made it is told that the database cannot be reached; the process lives.
+    Unheard(u64),
     /// At the append of this number its lease runs out and is taken anew: it lives, and may not go on with what it had begun.
     Lease(u64),
 }
@@ -412,6 +414,9 @@ impl Store for MemoryStore {
         if self.fuse == Some(Fuse::After(number)) {
             self.die();
             return Err(Self::dead());
+        }
+        if self.fuse == Some(Fuse::Unheard(number)) {
+            return Err(StoreError::Unusable { reason: "the database cannot be reached".to_owned() });
         }
         let gate = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(gate) = gate {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use turnwright_core::{Control, Entry, Outcome, Seq, ToolErrorKind};
+use turnwright_core::{Control, Entry, JournalError, Outcome, Seq, ToolErrorKind, check};
 
 use super::call::Rest;
 use super::{Driver, Halt, Job};
@@ -76,23 +76,24 @@ impl Driver {
     }
 
     async fn store_late(&mut self, entries: Vec<Entry>) -> Result<(), ()> {
-        let mut tries = 0;
         loop {
             let at = {
                 let state = self.live.lock();
                 let holds = state.journal.open_turn().is_some_and(|turn| turn.is_held_by(&self.claim));
-                if !holds || state.is_gone {
+                if !holds || state.is_gone || state.broken.is_some() {
                     return Err(());
                 }
-                state.journal.next_seq()
+                match check(&state.journal, &entries) {
+                    Ok(()) => state.journal.next_seq(),
+                    // It is known by now what became of the call; of the others it may not be.
+                    Err(JournalError::Misfit { .. }) => return Ok(()),
+                    Err(JournalError::OutOfOrder { .. }) => return Err(()),
+                }
             };
-            match append(&self.inner, &self.live, at, entries.clone(), Vec::new()).await {
+            match store(&self.inner, &self.live, (at, Worth::Dear), entries.clone(), Vec::new()).await {
                 Ok(()) => return Ok(()),
-                Err(StoreError::Gone { .. }) => return Err(()),
                 Err(StoreError::Conflict { .. }) => self.live.refresh(&*self.inner.store).await.map_err(drop)?,
-                // Where the process ends, it cannot be held.
-                Err(_) if self.inner.shutdown.is_cancelled() => return Err(()),
-                Err(error) => hold(&self.inner, &self.live, &mut tries, &error).await,
+                Err(_) => return Err(()),
             }
         }
     }
@@ -106,14 +107,67 @@ async fn or_next(rest: Option<Rest>, calls: &mut FuturesUnordered<Job>) -> Optio
     }
 }
 
-/// Stores entries and takes them in.
-pub(super) async fn append(
+/// What becomes of entries that the store fails to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Worth {
+    /// They are held and tried again, for as long as this process lives.
+    Dear,
+    /// Whoever drives next makes them anew.
+    Cheap,
+}
+
+/// Stores entries at a place and takes them in.
+///
+/// Where the store fails it may have stored them all the same, and its answer is lost. So what is tried again is the same at the same
+/// place; and where that place is taken it is looked whether these entries stand there: nothing is stored twice.
+pub(super) async fn store(
     inner: &Inner,
     live: &Live,
-    at: Seq,
-    entries: Vec<Entry>,
+    (at, worth): (Seq, Worth),
+    mut entries: Vec<Entry>,
     mut side: Vec<SideRecord>,
 ) -> Result<(), StoreError> {
+    let mut tries = 0;
+    loop {
+        let (these, beside) = match worth {
+            Worth::Dear => (entries.clone(), side.clone()),
+            Worth::Cheap => (std::mem::take(&mut entries), std::mem::take(&mut side)),
+        };
+        let error = match append(inner, live, at, these, beside).await {
+            Err(StoreError::Conflict { next }) if tries > 0 && next > at => match live.refresh(&*inner.store).await {
+                Ok(()) if !has_stored(live, at, &entries) => return Err(StoreError::Conflict { next }),
+                Ok(()) => {
+                    entries.iter().for_each(|entry| tell_of(inner, entry));
+                    return Ok(());
+                }
+                Err(error) => error,
+            },
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        let is_refused = matches!(error, StoreError::Conflict { .. } | StoreError::Gone { .. } | StoreError::OverBudget);
+        if is_refused || worth == Worth::Cheap || inner.shutdown.is_cancelled() {
+            return Err(error);
+        }
+        live.lock().watchers.release();
+        hold(inner, live, &mut tries, &error).await;
+    }
+}
+
+/// Whether these entries stand in the journal from this place on.
+fn has_stored(live: &Live, at: Seq, entries: &[Entry]) -> bool {
+    let state = live.lock();
+    let places = std::iter::successors(Some(at), |seq| Some(seq.next()));
+    entries.iter().zip(places).all(|(entry, seq)| {
+        let stored = state.journal.entry(seq).map(|stored| &*stored.entry);
+        // What is read from a database went through its stored form, which need not give every number back to the last bit.
+        let read = || Entry::decode(entry.version(), &entry.encode().ok()?).ok();
+        stored.is_some_and(|stored| stored == entry || read().is_some_and(|read| *stored == read))
+    })
+}
+
+/// Stores entries and takes them in, once.
+async fn append(inner: &Inner, live: &Live, at: Seq, entries: Vec<Entry>, mut side: Vec<SideRecord>) -> Result<(), StoreError> {
     side.push(SideRecord::Of(live.incarnation()));
     side.extend(held_by(&entries));
     let closed = live.lock().journal.closed_by(&entries);
