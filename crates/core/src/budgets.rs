@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ElicitationId, ModelRef, Prices, Usage};
+use crate::{DriverId, ElicitationId, ModelRef, Prices, Usage};
 
 mod books;
 mod period;
@@ -154,8 +154,10 @@ pub struct BudgetStop {
 pub enum Purpose {
     /// The turn's next message.
     Answer,
-    /// A summary in the place of the conversation's beginning.
+    /// A summary in the place of the conversation's beginning, for which a turn waits.
     Summary,
+    /// The same, asked for by a person, beside whatever turn is open.
+    SummaryByHand,
     /// The answer to what a tool wants a model to be asked.
     Sampling(ElicitationId),
 }
@@ -166,6 +168,7 @@ impl Purpose {
         match self {
             Self::Answer => "answer".to_owned(),
             Self::Summary => "summary".to_owned(),
+            Self::SummaryByHand => "summary_by_hand".to_owned(),
             Self::Sampling(question) => question.to_string(),
         }
     }
@@ -185,6 +188,9 @@ pub struct Reserved {
     /// The budget that made the answer's limit lower than it would be without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowered_by: Option<BudgetStop>,
+    /// The process that makes the call, where that is made under no claim: [`Purpose::SummaryByHand`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<DriverId>,
 }
 
 /// What a model call is about to take.
@@ -243,7 +249,7 @@ pub fn reserve(budgets: &[Budgeted], estimate: &Estimate) -> Result<Reserved, Bu
         }
     }
     let (input, output) = estimate.amounts(answer);
-    Ok(Reserved { purpose: estimate.purpose, model: estimate.model.clone(), input, output, lowered_by })
+    Ok(Reserved { purpose: estimate.purpose, model: estimate.model.clone(), input, output, lowered_by, driver: None })
 }
 
 impl Estimate {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::budgets::{Amount, Purpose};
 use crate::policy::Remembered;
 use crate::{
     Answered, AnsweredBy, AssistantMessage, CallId, Context, DriverId, Elicited, MessageId, Origin, ProviderFailure, Reserved,
@@ -13,7 +14,7 @@ use crate::{
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 11;
+pub const ENTRY_VERSION: u8 = 12;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -266,6 +267,13 @@ pub enum Control {
     /// A model is asked next, and this is what that may come to; stored where there are budgets. What the call came to, the entry
     /// tells that holds its end, see [`crate::budgets::Books`].
     Reserved(Reserved),
+    /// A reservation came to this, which no other entry says: the call was made beside the turn. Nothing, where it is settled.
+    Settled {
+        /// The place of its entry.
+        reservation: Seq,
+        /// What the call came to.
+        amount: Amount,
+    },
     /// A message is shown to nobody any more.
     Hidden {
         /// Which message.
@@ -372,6 +380,7 @@ impl Entry {
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
             // An older node does not know it after a start.
             Self::Question(Question { reason: QuestionReason::DefinitionChanged, .. }) => 9,
+            Self::Control(Control::Reserved(Reserved { purpose: Purpose::SummaryByHand, .. }) | Control::Settled { .. }) => 12,
             Self::Control(
                 Control::Reserved(_) | Control::Ended { status: TurnStatus::Stopped { reason: StopReason::Budget(_), .. }, .. },
             ) => 8,
@@ -439,6 +448,7 @@ impl Entry {
                 Control::Retried { .. } => "retried",
                 Control::Nudged { .. } => "nudged",
                 Control::Reserved(_) => "reserved",
+                Control::Settled { .. } => "settled",
                 Control::Hidden { .. } => "hidden",
                 Control::Imported { .. } => "imported",
                 Control::Ended { .. } => "ended",

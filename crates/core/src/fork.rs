@@ -199,6 +199,7 @@ impl<'a> Copy<'a> {
             | Control::Failed(_)
             | Control::Hidden { .. }
             | Control::Reserved(_)
+            | Control::Settled { .. }
             | Control::Imported { .. } => {}
         }
     }

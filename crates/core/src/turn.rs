@@ -314,6 +314,7 @@ impl Turn {
         match purpose {
             Purpose::Answer => matches!(self.step(), Step::CallModel { .. }),
             Purpose::Summary => self.step() == Step::Compact,
+            Purpose::SummaryByHand => false,
             Purpose::Sampling(question) => self.samplings().any(|(id, _)| id == question),
         }
     }

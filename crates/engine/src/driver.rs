@@ -50,6 +50,7 @@ use early::Early;
 use fence::{Fence, STOPS_WITHIN};
 use gathering::Gathering;
 use model::ModelCall;
+pub(crate) use model::longest_answer;
 use reserving::Reserving;
 use sampling::Samplings;
 use slot_waits::SlotWaits;

@@ -235,6 +235,7 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
         | Control::CancelRequested { .. }
         | Control::Hidden { .. }
         | Control::Reserved(_)
+        | Control::Settled { .. }
         | Control::Imported { .. } => {}
     }
 }

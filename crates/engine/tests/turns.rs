@@ -16,6 +16,8 @@ mod approvals;
 mod asking;
 #[path = "turns/budgets.rs"]
 mod budgets;
+#[path = "turns/by_hand.rs"]
+mod by_hand;
 #[path = "turns/compacting.rs"]
 mod compacting;
 #[path = "turns/context.rs"]

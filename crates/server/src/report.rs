@@ -173,6 +173,7 @@ impl<'a> Facts<'a> {
                     | Control::Uncompacted { .. }
                     | Control::Hidden { .. }
                     | Control::Reserved(_)
+                    | Control::Settled { .. }
                     | Control::Imported { .. },
                 ) => {}
             }

@@ -58,7 +58,9 @@ impl Books {
     pub(crate) fn take(&mut self, seq: Seq, epoch: u64, entry: &Entry, mut closed: impl FnMut(Closed)) {
         match entry {
             Entry::Control(Control::Reserved(reserved)) => {
-                self.close(|open| open == reserved.purpose, (CallEnd::Dropped, Usage::default(), 0), &mut closed);
+                // Who makes a summary by hand says itself what it came to: one that did not is not heard of any more.
+                let end = if reserved.purpose == Purpose::SummaryByHand { CallEnd::Lost } else { CallEnd::Dropped };
+                self.close(|open| open.purpose == reserved.purpose, (end, Usage::default(), 0), &mut closed);
                 self.open.push(OpenReservation { seq, epoch, reserved: reserved.clone() });
             }
             Entry::Assistant(message) => {
@@ -66,29 +68,38 @@ impl Books {
                     Completion::Complete => CallEnd::Whole,
                     Completion::CutOff(_) => CallEnd::CutOff,
                 };
-                self.close(|open| open == Purpose::Answer, (end, message.usage, bytes(message)), &mut closed);
+                self.close(|open| open.purpose == Purpose::Answer, (end, message.usage, bytes(message)), &mut closed);
             }
             Entry::Control(Control::Failed(_)) => {
-                self.close(|open| open == Purpose::Answer, (CallEnd::Failed, Usage::default(), 0), &mut closed);
+                self.close(|open| open.purpose == Purpose::Answer, (CallEnd::Failed, Usage::default(), 0), &mut closed);
             }
             Entry::Control(Control::Compacted(compacted)) => {
                 let end = if compacted.origin.is_some() { CallEnd::Whole } else { CallEnd::Failed };
                 let said = u64::try_from(compacted.summary.len()).unwrap_or(u64::MAX);
-                self.close(|open| open == Purpose::Summary, (end, compacted.usage, said), &mut closed);
+                self.close(|open| open.purpose == Purpose::Summary, (end, compacted.usage, said), &mut closed);
             }
             Entry::Sampled(Sampled { question, outcome }) => {
                 let ended = match outcome {
                     SamplingOutcome::Answered(message) => (CallEnd::Whole, message.usage, bytes(message)),
                     SamplingOutcome::Failed { usage, .. } => (CallEnd::Failed, *usage, 0),
                 };
-                self.close(|open| open == Purpose::Sampling(*question), ended, &mut closed);
+                self.close(|open| open.purpose == Purpose::Sampling(*question), ended, &mut closed);
             }
             // What an earlier driver reserved was for calls that it cannot hear of any more.
-            Entry::Control(Control::Claimed(_)) => {
-                self.close(|_| true, (CallEnd::Lost, Usage::default(), 0), &mut closed);
+            Entry::Control(Control::Claimed(claim)) => {
+                let is_lost =
+                    |open: &Reserved| open.purpose != Purpose::SummaryByHand || open.driver.as_ref() != Some(&claim.driver);
+                self.close(is_lost, (CallEnd::Lost, Usage::default(), 0), &mut closed);
             }
             Entry::Control(Control::Ended { .. }) => {
-                self.close(|_| true, (CallEnd::Dropped, Usage::default(), 0), &mut closed);
+                let is_of_the_turn = |open: &Reserved| open.purpose != Purpose::SummaryByHand;
+                self.close(is_of_the_turn, (CallEnd::Dropped, Usage::default(), 0), &mut closed);
+            }
+            Entry::Control(Control::Settled { reservation, amount }) => {
+                if let Some(at) = self.open.iter().position(|open| open.seq == *reservation) {
+                    let open = self.open.remove(at);
+                    self.spend(open.reserved.purpose, *amount, &mut closed);
+                }
             }
             Entry::Control(Control::Retried { .. }) => self.turn = Amount::default(),
             Entry::User(_)
@@ -122,7 +133,7 @@ impl Books {
 
     fn close(
         &mut self,
-        is_meant: impl Fn(Purpose) -> bool,
+        is_meant: impl Fn(&Reserved) -> bool,
         (end, usage, said_bytes): (CallEnd, Usage, u64),
         closed: &mut impl FnMut(Closed),
     ) {
@@ -130,15 +141,19 @@ impl Books {
             return;
         }
         for open in std::mem::take(&mut self.open) {
-            if !is_meant(open.reserved.purpose) {
+            if !is_meant(&open.reserved) {
                 self.open.push(open);
                 continue;
             }
             let amount = open.reserved.came_to(end, &usage, said_bytes);
-            self.turn = self.turn.plus(amount);
-            self.conversation = self.conversation.plus(amount);
-            closed(Closed { purpose: open.reserved.purpose, amount });
+            self.spend(open.reserved.purpose, amount, closed);
         }
+    }
+
+    fn spend(&mut self, purpose: Purpose, amount: Amount, closed: &mut impl FnMut(Closed)) {
+        self.turn = self.turn.plus(amount);
+        self.conversation = self.conversation.plus(amount);
+        closed(Closed { purpose, amount });
     }
 }
 

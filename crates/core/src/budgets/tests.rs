@@ -144,6 +144,7 @@ fn what_a_call_came_to_is_what_its_provider_says_and_else_what_can_be_seen() {
         input: Amount { tokens: 100, nano_usd: 1_000 },
         output: Amount { tokens: 50, nano_usd: 5_000 },
         lowered_by: None,
+        driver: None,
     };
     let usage = |input_tokens, output_tokens, cost_usd| Usage { input_tokens, output_tokens, cost_usd, ..Usage::default() };
     let nothing = Usage::default();

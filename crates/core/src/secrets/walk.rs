@@ -282,6 +282,7 @@ impl Secrets {
                 | Control::Uncompacted { .. }
                 | Control::Nudged { .. }
                 | Control::Reserved(_)
+                | Control::Settled { .. }
                 | Control::Hidden { .. }
                 | Control::Imported { .. }
                 | Control::Ended { .. },

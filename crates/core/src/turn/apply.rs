@@ -43,6 +43,7 @@ impl Turn {
                 }
                 return Ok(());
             }
+            Entry::Control(Control::Settled { .. }) => return Ok(()),
             _ if over => return Err("the turn is over"),
             Entry::User(message) => self.take_up(seq, &message.settings),
             Entry::Assistant(message) => self.apply_assistant(seq, message)?,

@@ -82,7 +82,17 @@ fn entries() -> Vec<Entry> {
             input: Amount { tokens: 10, nano_usd: 2_000 },
             output: Amount { tokens: 256, nano_usd: 9 },
             lowered_by: Some(over_budget()),
+            driver: None,
         })),
+        Entry::Control(Control::Reserved(Reserved {
+            purpose: Purpose::SummaryByHand,
+            model: ModelRef::new("p", "m"),
+            input: Amount { tokens: 10, nano_usd: 2_000 },
+            output: Amount { tokens: 256, nano_usd: 9 },
+            lowered_by: None,
+            driver: Some(DriverId("d".to_owned())),
+        })),
+        Entry::Control(Control::Settled { reservation: seq(7), amount: Amount { tokens: 12, nano_usd: 2_009 } }),
         ended(1, TurnStatus::Stopped { reason: StopReason::Budget(over_budget()), summary: Some("why".to_owned()) }),
         ended(1, TurnStatus::Failed { reason: "why".to_owned() }),
     ];

@@ -206,7 +206,7 @@ impl Driver<'_> {
                 let outcome = SamplingOutcome::Failed { failure, usage: Usage::default() };
                 Entry::Sampled(Sampled { question, outcome })
             }
-            (Err(stop), Purpose::Answer | Purpose::Summary) => {
+            (Err(stop), Purpose::Answer | Purpose::Summary | Purpose::SummaryByHand) => {
                 let status = TurnStatus::stopped(StopReason::Budget(stop));
                 Entry::Control(Control::Ended { turn: turn.id(), status })
             }

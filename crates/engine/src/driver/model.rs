@@ -165,7 +165,7 @@ impl ModelCall {
 }
 
 /// The longest answer that a reservation has room for, in tokens.
-pub(super) fn longest_answer(reserved: &Reserved) -> u32 {
+pub(crate) fn longest_answer(reserved: &Reserved) -> u32 {
     u32::try_from(reserved.output.tokens).unwrap_or(u32::MAX)
 }
 

@@ -149,7 +149,7 @@ fn unpriced(model: &ModelRef, stop: BudgetStop) -> Entry {
 /// What the turn does in the place of a call that is not within its budgets.
 fn refused(turn: TurnId, estimate: &Estimate, stop: BudgetStop) -> Entry {
     match estimate.purpose {
-        Purpose::Answer | Purpose::Summary => {
+        Purpose::Answer | Purpose::Summary | Purpose::SummaryByHand => {
             let status = TurnStatus::stopped(StopReason::Budget(stop));
             Entry::Control(Control::Ended { turn, status })
         }
@@ -181,6 +181,8 @@ fn estimate(inner: &Inner, live: &Live, journal: &Journal, purpose: Purpose) -> 
             let request = asking(provider.as_deref(), model, |asked| cut.request(asked));
             inner.estimate(provider.as_deref(), (purpose, model), None, &request.prompt())
         }
+        // Nobody does who drives.
+        Purpose::SummaryByHand => return None,
         Purpose::Sampling(question) => {
             let (_, sampling) = turn.samplings().find(|(id, _)| *id == question)?;
             let model = sampling.model.clone().unwrap_or_else(|| turn.model().clone());

@@ -475,7 +475,11 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
     for entry in entries {
         match entry {
             Entry::Control(
-                Control::Hidden { .. } | Control::Compacted(_) | Control::Uncompacted { .. } | Control::Reserved(_),
+                Control::Hidden { .. }
+                | Control::Compacted(_)
+                | Control::Uncompacted { .. }
+                | Control::Reserved(_)
+                | Control::Settled { .. },
             ) => continue,
             Entry::Control(Control::Claimed(claim)) => beside.claim = Some(claim.clone()),
             _ => {}

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use turnwright_core::budgets::{Purpose, reserve};
+use turnwright_core::budgets::{Amount, CallEnd, OpenReservation, Purpose, reserve};
 use turnwright_core::compaction::cut;
-use turnwright_core::{Compacted, Control, ConversationId, Entry, Journal, ModelRef, Seq};
+use turnwright_core::{Compacted, Control, ConversationId, Entry, Journal, ModelRef, Reserved, Seq, Usage};
 
 use super::Engine;
 use super::act::{Act, act, kept_summary};
-use crate::live::{Live, State};
+use crate::driver::longest_answer;
+use crate::inner::Inner;
+use crate::live::{From, Live, State};
 use crate::summary::{Making, asking, is_stale};
-use crate::{EngineError, SettingsOverlay, StoreError};
+use crate::{Append, EngineError, SettingsOverlay, SideRecord, StoreError};
 
 /// A summary that is shown in the place of a conversation's beginning.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +67,8 @@ impl Engine {
                 let answers = || state.journal.open_turn().map_or_else(own, |turn| turn.model().clone());
                 (state.journal.clone(), model.unwrap_or_else(answers))
             };
-            let most_tokens = engine.reserve_summary(&live, &journal, &model).await?;
+            let reserved = engine.reserve_summary(&live, &journal, &model).await?;
+            let most_tokens = reserved.as_ref().map(|held| longest_answer(&held.reserved));
             let Some(mut making) = Making::begin(&engine.inner, &live, &journal, &model, most_tokens) else {
                 let what = "there is nothing in this conversation that a summary could stand for".to_owned();
                 return Err(EngineError::Invalid { what });
@@ -73,34 +76,52 @@ impl Engine {
             let seen = making.seen();
             let compacted = tokio::select! {
                 biased;
-                () = engine.inner.shutdown.cancelled() => return Err(EngineError::ShuttingDown),
-                compacted = making.made() => compacted,
+                () = engine.inner.shutdown.cancelled() => None,
+                compacted = making.made() => Some(compacted),
             };
             drop(making);
-            act(&engine.inner, &live, |state| {
-                let made = compact(state, seen, &compacted)?;
-                let kept = idempotency.as_ref().map(|key| kept_summary(&id, made.answer.seq, key)).transpose()?;
-                Ok(made.with(kept))
-            })
-            .await
+            let settled = reserved.map(|held| held.settled(compacted.as_ref()));
+            let stored = match &compacted {
+                None => Err(EngineError::ShuttingDown),
+                Some(compacted) => {
+                    let compact = |state: &State| {
+                        let made = compact(state, (seen, compacted), settled)?;
+                        let kept = idempotency.as_ref().map(|key| kept_summary(&id, made.answer.seq, key)).transpose()?;
+                        Ok(made.with(kept))
+                    };
+                    act(&engine.inner, &live, compact).await
+                }
+            };
+            if let (Some(settled), Err(_)) = (settled, &stored)
+                && let Err(error) = settle(&engine.inner, &live, settled).await
+            {
+                tracing::warn!(conversation = %id, %error, "what a summary came to that is not used counts as all that was reserved");
+            }
+            stored
         };
         self.inner.whole(compact).await
     }
 
-    /// Reserves what a summary may come to, where there are budgets; its longest length then, in tokens.
-    async fn reserve_summary(&self, live: &Arc<Live>, journal: &Journal, model: &ModelRef) -> Result<Option<u32>, EngineError> {
+    /// Reserves what a summary may come to, where there are budgets.
+    async fn reserve_summary(
+        &self,
+        live: &Arc<Live>,
+        journal: &Journal,
+        model: &ModelRef,
+    ) -> Result<Option<Held>, EngineError> {
         let inner = &self.inner;
         let Some(cut) = cut(journal).filter(|_| inner.has_budgets()) else { return Ok(None) };
         let provider = inner.providers.get(model.provider()).ok();
         let request = asking(provider.as_deref(), model, |asked| cut.request(asked));
-        let estimate = inner.estimate(provider.as_deref(), (Purpose::Summary, model), None, &request.prompt());
+        let estimate = inner.estimate(provider.as_deref(), (Purpose::SummaryByHand, model), None, &request.prompt());
         loop {
-            let standing = inner.standing(&live.owner, Some(journal.books()), Some(Purpose::Summary)).await?;
+            let standing = inner.standing(&live.owner, Some(journal.books()), Some(Purpose::SummaryByHand)).await?;
             let reserved = reserve(&standing, &estimate).map_err(EngineError::OverBudget)?;
-            let most_tokens = u32::try_from(reserved.output.tokens).unwrap_or(u32::MAX);
-            let entry = Entry::Control(Control::Reserved(reserved));
-            match act(inner, live, |_| Ok(Act::of(vec![entry.clone()], Vec::new(), ()))).await {
-                Ok(()) => return Ok(Some(most_tokens)),
+            let reserved = Reserved { driver: Some(inner.store.driver().clone()), ..reserved };
+            let entry = Entry::Control(Control::Reserved(reserved.clone()));
+            let reserve = |state: &State| Ok(Act::of(vec![entry.clone()], Vec::new(), state.journal.next_seq()));
+            match act(inner, live, reserve).await {
+                Ok(seq) => return Ok(Some(Held { seq, reserved })),
                 // Others were quicker with what is left.
                 Err(EngineError::Store(StoreError::OverBudget)) => {}
                 Err(error) => return Err(error),
@@ -133,13 +154,87 @@ impl Engine {
     }
 }
 
-fn compact(state: &State, seen: Option<Seq>, compacted: &Compacted) -> Result<Act<Compaction>, EngineError> {
+/// What is reserved for a summary.
+struct Held {
+    seq: Seq,
+    reserved: Reserved,
+}
+
+/// What that came to.
+#[derive(Debug, Clone, Copy)]
+struct Settled {
+    reservation: Seq,
+    amount: Amount,
+}
+
+impl Held {
+    /// What it came to, with the summary where one was made.
+    fn settled(&self, compacted: Option<&Compacted>) -> Settled {
+        let amount = match compacted {
+            None => self.reserved.came_to(CallEnd::Dropped, &Usage::default(), 0),
+            Some(Compacted { origin, usage, summary, .. }) => {
+                let end = if origin.is_some() { CallEnd::Whole } else { CallEnd::Failed };
+                self.reserved.came_to(end, usage, u64::try_from(summary.len()).unwrap_or(u64::MAX))
+            }
+        };
+        Settled { reservation: self.seq, amount }
+    }
+}
+
+impl Settled {
+    fn entry(self) -> Entry {
+        Entry::Control(Control::Settled { reservation: self.reservation, amount: self.amount })
+    }
+}
+
+/// Stores what a call came to of which nothing else is stored, also where the engine ends: nobody else knows it.
+async fn settle(inner: &Inner, live: &Live, settled: Settled) -> Result<(), StoreError> {
+    loop {
+        let entries = vec![settled.entry()];
+        let (at, closed) = {
+            let state = live.lock();
+            if !state.journal.books().open().iter().any(|open| open.seq == settled.reservation) {
+                return Ok(());
+            }
+            (state.journal.next_seq(), state.journal.closed_by(&entries))
+        };
+        let mut side = vec![SideRecord::Of(live.incarnation())];
+        side.extend(inner.ledger_records(&live.owner, closed, &entries).await?);
+        let append = Append { conversation: live.id.clone(), at, entries, at_ms: inner.clock.now_ms(), side };
+        match inner.store.append(append).await {
+            Ok(stored) => {
+                live.apply(stored, From::Others);
+                return Ok(());
+            }
+            Err(StoreError::Conflict { next }) if next > at => live.refresh(&*inner.store).await?,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn compact(
+    state: &State,
+    (seen, compacted): (Option<Seq>, &Compacted),
+    settled: Option<Settled>,
+) -> Result<Act<Compaction>, EngineError> {
     if is_stale(seen, &state.journal) {
         let what = "something was compacted or hidden in this conversation meanwhile; nothing was stored, try again".to_owned();
         return Err(EngineError::Invalid { what });
     }
-    let made = told(state.journal.next_seq(), compacted);
-    Ok(Act::of(vec![Entry::Control(Control::Compacted(compacted.clone()))], Vec::new(), made))
+    // What this one cost is its own; one that the turn waited for is not made on.
+    let mut entries: Vec<Entry> = state.journal.books().open().iter().filter_map(|open| given_up(state, open)).collect();
+    let made = told(entries.iter().fold(state.journal.next_seq(), |seq, _| seq.next()), compacted);
+    entries.push(Entry::Control(Control::Compacted(compacted.clone())));
+    entries.extend(settled.map(Settled::entry));
+    Ok(Act::of(entries, Vec::new(), made))
+}
+
+/// What a turn's own summary comes to that is given up for one by hand: its prompt where its driver is here, which stops it; else all,
+/// since nobody knows how far it is.
+fn given_up(state: &State, open: &OpenReservation) -> Option<Entry> {
+    let end = if state.is_driven { CallEnd::Dropped } else { CallEnd::Lost };
+    let amount = open.reserved.came_to(end, &Usage::default(), 0);
+    (open.reserved.purpose == Purpose::Summary).then(|| Settled { reservation: open.seq, amount }.entry())
 }
 
 fn uncompact(state: &State) -> Result<Act<()>, EngineError> {

@@ -13,8 +13,8 @@ use turnwright_core::policy::Policy;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{
     ApproveMode, BudgetStop, ContentBlock, ConversationId, Elicitation, Finish, FinishReason, ModelFacts, ModelRef, Prices,
-    ProviderFailure, ProviderFailureKind, Sampling, SamplingBudget, SamplingMessage, SamplingOutcome, SamplingRole, StopReason,
-    StreamDelta, TurnSettings, TurnStatus, UserId, Wants,
+    ProviderFailure, ProviderFailureKind, Sampling, SamplingBudget, SamplingMessage, SamplingOutcome, SamplingRole,
+    StopReason, StreamDelta, TurnSettings, TurnStatus, UserId, Wants,
 };
 use turnwright_engine::{
     Balance, Budgets, Engine, EngineError, EngineParts, ModelInfo, ModelStream, NewConversation, NewMessage, Provider,
@@ -28,12 +28,12 @@ use crate::support::{completed, id, kinds, results};
 
 const DAY_MS: u64 = 86_400_000;
 /// The 23rd of November 2026, in the afternoon.
-const NOW_MS: u64 = 20_780 * DAY_MS + 50_000_000;
+pub(crate) const NOW_MS: u64 = 20_780 * DAY_MS + 50_000_000;
 
 /// A scripted model whose prompts are all as long, and whose price is known or not. It remembers how long its answers might be.
 #[derive(Debug)]
-struct Metered {
-    script: Arc<ScriptedProvider>,
+pub(crate) struct Metered {
+    pub(crate) script: Arc<ScriptedProvider>,
     prices: Option<Prices>,
     prompt_tokens: u64,
     limits: Mutex<Vec<Option<u32>>>,
@@ -64,30 +64,30 @@ impl Provider for Metered {
 }
 
 /// An engine over a store, with a model and budgets.
-struct Bank {
-    engine: Engine,
-    store: Arc<MemoryStore>,
-    metered: Arc<Metered>,
+pub(crate) struct Bank {
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) metered: Arc<Metered>,
     clock: Arc<ManualClock>,
 }
 
-fn tokens(most: u64) -> Most {
+pub(crate) fn tokens(most: u64) -> Most {
     Most { tokens: Some(most), nano_usd: None }
 }
 
-fn limits(of: impl IntoIterator<Item = (BudgetKind, Most)>) -> Budgets {
+pub(crate) fn limits(of: impl IntoIterator<Item = (BudgetKind, Most)>) -> Budgets {
     Budgets { limits: of.into_iter().collect(), users: BTreeMap::new(), output_tokens: 1_000 }
 }
 
-fn metered(script: Arc<ScriptedProvider>, prices: Option<Prices>) -> Arc<Metered> {
+pub(crate) fn metered(script: Arc<ScriptedProvider>, prices: Option<Prices>) -> Arc<Metered> {
     Arc::new(Metered { script, prices, prompt_tokens: 10, limits: Mutex::default() })
 }
 
-fn source() -> ScriptedSource {
+pub(crate) fn source() -> ScriptedSource {
     ScriptedSource::new("tools", [ScriptedTool::echo("echo"), thinking()])
 }
 
-fn bank_on(store: Arc<MemoryStore>, metered: &Arc<Metered>, source: &Arc<ScriptedSource>, budgets: Budgets) -> Bank {
+pub(crate) fn bank_on(store: Arc<MemoryStore>, metered: &Arc<Metered>, source: &Arc<ScriptedSource>, budgets: Budgets) -> Bank {
     let clock = Arc::new(ManualClock::at(NOW_MS));
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(metered.clone())),
@@ -101,16 +101,16 @@ fn bank_on(store: Arc<MemoryStore>, metered: &Arc<Metered>, source: &Arc<Scripte
     Bank { engine, store, metered: metered.clone(), clock }
 }
 
-fn bank(metered: &Arc<Metered>, budgets: Budgets) -> Bank {
+pub(crate) fn bank(metered: &Arc<Metered>, budgets: Budgets) -> Bank {
     bank_on(Arc::new(MemoryStore::default()), metered, &Arc::new(source()), budgets)
 }
 
 impl Bank {
-    async fn say(&self, conversation: &str, words: &str) -> TurnState {
+    pub(crate) async fn say(&self, conversation: &str, words: &str) -> TurnState {
         say(&self.engine, conversation, words).await
     }
 
-    async fn balance(&self, owner: Option<&str>) -> (u64, u64) {
+    pub(crate) async fn balance(&self, owner: Option<&str>) -> (u64, u64) {
         let owner: Option<UserId> = owner.map(|owner| owner.parse().unwrap());
         let Balance { spent, reserved } = self.store.balance(owner.as_ref(), Period::day_of(NOW_MS)).await.unwrap();
         (spent.tokens, reserved.tokens)
@@ -140,7 +140,7 @@ fn greedy() -> Arc<ScriptedProvider> {
     })
 }
 
-fn says(what: &str) -> Answer {
+pub(crate) fn says(what: &str) -> Answer {
     Answer::whole([text(what)])
 }
 
