@@ -10,8 +10,8 @@ use crate::{
     TurnStatus,
 };
 
-/// What a copied turn is said to come from, see [`Control::Imported`].
-const SOURCE: &str = "fork";
+/// What a copied turn is said to come from, see [`Control::Imported`]. All of a copied turn stands between that and its end.
+pub const FORK_SOURCE: &str = "fork";
 
 /// The journal of what `journal` shows before the message at `before`, of all of it where `None`; with the time of each
 /// entry, in milliseconds since 1970 UTC. Its turns are over; one that was cut in the middle counts as stopped, so that
@@ -130,7 +130,7 @@ impl<'a> Copy<'a> {
                 let place = self.write(stored, Entry::User(message.clone()));
                 if opens {
                     self.turn = Some(Open { id: TurnId(place), status: TurnStatus::Cancelled, at_ms: stored.at_ms });
-                    let taken_over = Entry::Control(Control::Imported { source: SOURCE.to_owned() });
+                    let taken_over = Entry::Control(Control::Imported { source: FORK_SOURCE.to_owned() });
                     self.entries.push((taken_over, stored.at_ms));
                 }
                 if self.journal.is_hidden(MessageId(stored.seq)) {

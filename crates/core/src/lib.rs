@@ -51,7 +51,7 @@ pub use entry::{
 pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle, TokenCounting};
 pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
-pub use fork::{fork, fork_given};
+pub use fork::{FORK_SOURCE, fork, fork_given};
 pub use form::{Choice as FormChoice, Field, FieldKind, FieldProblem, Form, TextFormat};
 pub use glob::Glob;
 pub use held_back::{SEARCH_TOOL, search_tool};

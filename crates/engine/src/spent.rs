@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use turnwright_core::{
-    CallId, Control, Entry, Origin, Outcome, Sampled, SamplingOutcome, Seq, StoredEntry, ToolDefinition, ToolResult, TurnId,
-    TurnStatus, Usage,
+    CallId, Control, Entry, FORK_SOURCE, Origin, Outcome, Sampled, SamplingOutcome, Seq, StoredEntry, ToolDefinition,
+    ToolResult, TurnId, TurnStatus, Usage,
 };
 
 /// Milliseconds of a day.
@@ -91,6 +91,8 @@ pub(crate) struct Calls {
     newest: Option<(Seq, Vec<String>)>,
     /// The turn that was counted last, on which day, and whether as failed. One that is tried again ends once more.
     counted: Option<(TurnId, u64, bool)>,
+    /// Whether the open turn is the copy of one of another conversation, where it counts.
+    is_copy: bool,
 }
 
 impl Bill {
@@ -99,9 +101,14 @@ impl Bill {
         Self { from_ms, until_ms, models: BTreeMap::new(), tools: BTreeMap::new(), turns: BTreeMap::new() }
     }
 
-    /// Takes the next entry of a conversation. What was taken over from elsewhere counts too: it says what it cost there.
+    /// Takes the next entry of a conversation. What was taken over from elsewhere counts too: it says what it cost there. What a
+    /// fork copied counts in the conversation of which it is.
     pub(crate) fn add(&mut self, stored: &StoredEntry, calls: &mut Calls) {
         calls.take(stored);
+        if calls.is_copy {
+            calls.is_copy = !matches!(&*stored.entry, Entry::Control(Control::Ended { .. }));
+            return;
+        }
         if let Entry::Control(Control::Ended { turn, .. }) = &*stored.entry
             && let Some((_, day, has_failed)) = calls.counted.take_if(|(counted, ..)| counted == turn)
             && let Some(turns) = self.turns.get_mut(&day)
@@ -197,6 +204,7 @@ impl Calls {
                 self.newest = Some((stored.seq, message.calls().map(|call| name(&call.name)).collect()));
             }
             Entry::Control(Control::Offered { definitions }) => self.offered.clone_from(definitions),
+            Entry::Control(Control::Imported { source }) => self.is_copy = source == FORK_SOURCE,
             Entry::User(_)
             | Entry::Decision(_)
             | Entry::Started(_)
@@ -299,6 +307,35 @@ mod tests {
         };
         let turns = vec![DayOfTurns { day: DAY, turns: 1, failures: 1 }];
         assert_eq!(bill.spending(), Spending { models: Vec::new(), tools: vec![unused, used], turns });
+    }
+
+    #[test]
+    fn what_a_fork_copied_counts_where_it_was_said_and_what_is_said_in_the_fork_counts_there() {
+        let asked = |saw: u64| {
+            json!({"assistant": {
+                "blocks": [{"call": {"name": "look", "arguments": "{}"}}],
+                "origin": {"dialect": "d", "provider": "p", "model": "m"},
+                "saw": saw, "finish": {"reason": "tool_calls"}, "usage": {"input_tokens": 5},
+            }})
+        };
+        let summary = json!({"control": {"compacted": {"through": 1, "summary": "s",
+            "origin": {"dialect": "d", "provider": "p", "model": "m"}, "usage": {"input_tokens": 5}}}});
+        let ended = json!({"control": {"ended": {"turn": "turn_1", "status": "completed"}}});
+        let of = |source: &str| {
+            let imported = json!({"control": {"imported": {"source": source}}});
+            let copied = [imported, asked(1), result(0, Outcome::Success, Some(30)), summary.clone(), ended.clone()];
+            // The turn is taken up again, and what came of it is put in a summary by hand.
+            let own = [asked(1), ended.clone(), summary.clone()];
+            let (mut bill, mut calls) = (Bill::new(0, u64::MAX), Calls::default());
+            for (seq, entry) in (1..).zip(copied.into_iter().chain(own)) {
+                bill.add(&stored(seq, 1, entry), &mut calls);
+            }
+            let Spending { models, tools, turns } = bill.spending();
+            let calls = models.iter().map(|spent| (spent.model_calls, spent.usage.input_tokens)).collect::<Vec<_>>();
+            (calls, tools.len(), turns.iter().map(|day| day.turns).collect::<Vec<_>>())
+        };
+        assert_eq!(of(FORK_SOURCE), (vec![(2, Some(10))], 0, vec![1]));
+        assert_eq!(of("chatgpt"), (vec![(4, Some(20))], 1, vec![1]));
     }
 
     #[test]
