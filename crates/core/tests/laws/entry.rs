@@ -217,7 +217,7 @@ fn a_newer_version_is_not_read() {
     let text = started(call_id(3, 1), true).encode().expect("it can be written");
     let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
     assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
-    assert_eq!(error.to_string(), "entry is of version 12, this build reads up to 11");
+    assert_eq!(error.to_string(), "entry is of version 13, this build reads up to 12");
 }
 
 #[test]
