@@ -256,6 +256,10 @@ pub enum Control {
         /// The settings from here on, where they change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settings: Option<Box<TurnSettings>>,
+        /// The message that is shown no more, where that is one ([`crate::Turn::hidden_by_retry`]): for those who do not know the
+        /// turn. Older entries do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hides: Option<MessageId>,
     },
     /// The model goes in circles, and is told so beside the result of a call.
     Nudged {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-use turnwright_core::{AssistantBlock, ContentBlock, Entry, MessageId, UserId};
+use turnwright_core::{AssistantBlock, ContentBlock, Control, Entry, MessageId, UserId};
 
 use crate::{ConversationRecord, Place, StoreError};
 
@@ -53,6 +53,15 @@ pub trait Texts: Send + Sync + Debug {
     /// # Errors
     /// Where the store fails.
     async fn take_in(&self) -> Result<(), StoreError>;
+}
+
+/// The message that is shown to nobody any more from an entry on.
+pub fn hides(entry: &Entry) -> Option<MessageId> {
+    match entry {
+        Entry::Control(Control::Hidden { message }) => Some(*message),
+        Entry::Control(Control::Retried { hides, .. }) => *hides,
+        _ => None,
+    }
 }
 
 /// What people and models said in an entry; empty for everything else.

@@ -177,7 +177,7 @@ mod tests {
             let settings = overlay.over(&TurnSettings::new("a/b".parse().unwrap()));
             let message = UserMessage { content: vec![ContentBlock::text("hello")], settings: settings.clone() };
             let turn = turnwright_core::TurnId(Seq::FIRST);
-            let retried = Entry::Control(Control::Retried { turn, settings: Some(Box::new(settings)) });
+            let retried = Entry::Control(Control::Retried { turn, settings: Some(Box::new(settings)), hides: None });
             assert!(of_entry(&Entry::User(message)) > MUCH);
             assert!(of_entry(&retried) > MUCH);
             let chosen = Chosen { title: Some("t".repeat(MUCH)), settings: String::new() };

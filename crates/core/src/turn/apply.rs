@@ -18,7 +18,7 @@ impl Turn {
     pub(crate) fn apply(&mut self, seq: Seq, entry: &Entry) -> Result<(), Misfit> {
         let over = self.ended.is_some();
         match entry {
-            Entry::Control(Control::Retried { turn, settings }) => {
+            Entry::Control(Control::Retried { turn, settings, .. }) => {
                 return self.reopen(*turn, settings.as_deref());
             }
             Entry::Control(Control::Offered { definitions }) => {
@@ -353,7 +353,7 @@ impl Turn {
     /// The message that is not shown again if the turn is taken up again after its end: the answer that was cut off, or
     /// that nothing came after. Else the model would be shown its own words last, which not every API accepts; only after
     /// a pause that is how it is asked to go on.
-    pub(crate) fn hidden_by_retry(&self) -> Option<Seq> {
+    pub fn hidden_by_retry(&self) -> Option<Seq> {
         let last = self.last.as_ref()?;
         let is_broken = last.cut_off.is_some() || last.finish == FinishReason::Error;
         let is_shown_last = self.calls.is_empty() && last.finish != FinishReason::Pause && last.saw >= self.newest_user;

@@ -4,9 +4,9 @@ use serde_json::json;
 use turnwright_core::budgets::{Amount, BudgetKind, BudgetUnit, Purpose};
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, AssistantBlock, BudgetStop, Claim, Compacted, ContentBlock, Control, CutOffCause,
-    DecidedBy, DecodeError, DriverId, ENTRY_VERSION, Elicitation, ElicitationId, Elicited, Entry, FinishReason, ModelRef,
-    NativeBlock, Origin, Outcome, OutputFormat, OutputSchema, ProviderFailure, ProviderFailureKind, QuestionReason, Reserved,
-    StopReason, ToolErrorKind, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, Verdict, Waits, Wants,
+    DecidedBy, DecodeError, DriverId, ENTRY_VERSION, Elicitation, ElicitationId, Elicited, Entry, FinishReason, MessageId,
+    ModelRef, NativeBlock, Origin, Outcome, OutputFormat, OutputSchema, ProviderFailure, ProviderFailureKind, QuestionReason,
+    Reserved, StopReason, ToolErrorKind, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, Verdict, Waits, Wants,
 };
 
 use crate::told::{
@@ -69,7 +69,11 @@ fn entries() -> Vec<Entry> {
         retried(1),
         user_message("hello", TurnSettings { output: Some(OutputFormat::JsonObject), ..settings() }),
         Entry::Control(Control::Settings { settings: Box::new(with_max_steps(4)) }),
-        Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
+        Entry::Control(Control::Retried {
+            turn: TurnId(seq(1)),
+            settings: Some(Box::new(with_max_steps(3))),
+            hides: Some(MessageId(seq(4))),
+        }),
         hidden(1),
         Entry::Control(Control::Imported { source: "chatgpt".to_owned() }),
         ended(1, TurnStatus::StepLimit),
@@ -200,7 +204,8 @@ fn an_answer_of_any_json_is_stored_as_a_word_that_older_nodes_do_not_read() {
     let json = with(OutputFormat::JsonObject);
     let said = user_message("hello", json.clone());
     assert!(said.encode().is_ok_and(|text| text.contains(r#""output":"json_object""#)));
-    let retried = Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(json.clone())) });
+    let retried =
+        Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(json.clone())), hides: None });
     let chosen = Entry::Control(Control::Settings { settings: Box::new(json) });
     assert_eq!([said, retried, chosen].map(|entry| entry.version()), [11; 3]);
     // A schema is stored as it always was.

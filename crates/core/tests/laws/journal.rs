@@ -170,7 +170,7 @@ fn what_joins_a_turn_may_change_its_model_and_nothing_else() {
 fn a_retry_may_bring_other_settings() {
     let told = Told::new(with_max_steps(2)).tell(ended(1, failure()));
     let other: TurnSettings = with_max_steps(9);
-    let entry = Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(other.clone())) });
+    let entry = Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(other.clone())), hides: None });
     assert_eq!(told.tell(entry).turn().settings(), &other);
 }
 

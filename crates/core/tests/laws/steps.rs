@@ -95,7 +95,11 @@ fn calls_are_counted_from_the_beginning_of_the_turn_whenever_their_limit_is_chos
     let told = Told::new(settings()).asks_for(2).runs(call_id(3, 0)).runs(call_id(3, 1));
     let again = |told: Told, max_tool_calls| {
         let settings = Some(Box::new(TurnSettings { max_tool_calls, ..settings() }));
-        told.tell(ended(1, TurnStatus::Cancelled)).tell(Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings }))
+        told.tell(ended(1, TurnStatus::Cancelled)).tell(Entry::Control(Control::Retried {
+            turn: TurnId(seq(1)),
+            settings,
+            hides: None,
+        }))
     };
     assert_eq!(again(told.clone(), Some(2)).step(), ask(false));
     let told = again(again(again(told, Some(3)), None), Some(3));

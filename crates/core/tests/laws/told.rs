@@ -86,7 +86,7 @@ pub(crate) fn cancel(turn: u64) -> Entry {
 }
 
 pub(crate) fn retried(turn: u64) -> Entry {
-    Entry::Control(Control::Retried { turn: TurnId(seq(turn)), settings: None })
+    Entry::Control(Control::Retried { turn: TurnId(seq(turn)), settings: None, hides: None })
 }
 
 pub(crate) fn hidden(message: u64) -> Entry {

@@ -51,7 +51,7 @@ pub(crate) fn live(world: &mut World) {
             }
             Some(TurnStatus::Failed { .. }) => {
                 let turn = turn.id();
-                world.put(vec![Entry::Control(Control::Retried { turn, settings: None })]);
+                world.put(vec![Entry::Control(Control::Retried { turn, settings: None, hides: None })]);
             }
             Some(_) => return,
         }

@@ -422,7 +422,7 @@ fn a_repeated_model_call_drops_what_came_before() {
 /// What follows where a turn of which the first three entries are known is tried again, and answers.
 fn retried_whole() -> Vec<Event> {
     vec![
-        entry(4, Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None })),
+        entry(4, Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None, hides: None })),
         started(),
         step(6),
         text(0, 0, "whole"),

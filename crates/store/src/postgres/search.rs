@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use turnwright_core::{Control, Entry, MessageId, Seq};
+use turnwright_core::{Entry, MessageId, Seq};
 use turnwright_engine::StoreError;
-use turnwright_engine::search::{Excerpt, Found, Search, Texts, said};
+use turnwright_engine::search::{Excerpt, Found, Search, Texts, hides, said};
 
 use super::read::{readable, record};
 use super::words::{all_of, vector, words};
@@ -60,7 +60,7 @@ struct Part {
 
 impl Part {
     fn take(&mut self, conversation: i64, place: i64, entry: &Entry) {
-        let (place, vector) = if let Entry::Control(Control::Hidden { message }) = entry {
+        let (place, vector) = if let Some(message) = hides(entry) {
             (conversation << 32 | integer(message.0.get()), None)
         } else {
             let text = said(entry);

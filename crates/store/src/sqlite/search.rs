@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension};
-use turnwright_core::{Control, Entry, MessageId, Seq};
+use turnwright_core::{Entry, MessageId, Seq};
 use turnwright_engine::StoreError;
-use turnwright_engine::search::{Excerpt, Found, Search, Texts, said};
+use turnwright_engine::search::{Excerpt, Found, Search, Texts, hides, said};
 
 use super::SqliteStore;
 use super::read::{entry_at, record};
@@ -122,7 +122,7 @@ impl SqliteStore {
 
 impl Words {
     fn take(&mut self, place: i64, entry: &Entry) {
-        if let Entry::Control(Control::Hidden { message }) = entry {
+        if let Some(message) = hides(entry) {
             let hidden = self.of.conversation << 32 | integer(message.0.get());
             self.rows.retain(|(known, _)| *known != hidden);
             self.rows.push((hidden, None));

@@ -186,7 +186,7 @@ fn controls() -> Vec<Entry> {
         Control::CancelRequested { turn },
         Control::Suspended,
         Control::Failed(ProviderFailure::new(ProviderFailureKind::Auth, "no key")),
-        Control::Retried { turn, settings: Some(settings) },
+        Control::Retried { turn, settings: Some(settings), hides: None },
         Control::Hidden { message: MessageId(seq(1)) },
         Control::Imported { source: "chatgpt".to_owned() },
         Control::Ended { turn, status: TurnStatus::Failed { reason: "why".to_owned() } },

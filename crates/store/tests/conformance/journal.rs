@@ -40,7 +40,7 @@ pub(super) async fn entries_that_were_taken_over_keep_their_times(backend: &dyn 
 pub(super) async fn whether_something_is_taken_back_is_told_of_each_conversation(backend: &dyn Backend) {
     let store = backend.open().await;
     let hidden = Entry::Control(Control::Hidden { message: MessageId(seq(1)) });
-    let retried = Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None });
+    let retried = Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None, hides: None });
     let journals =
         [("plain", said("2")), ("hides", hidden), ("retries", retried), ("quotes", said("{\"control\":{\"hidden\""))];
     for (id, second) in journals {

@@ -2,7 +2,7 @@
 
 use turnwright_core::{
     AssistantBlock, AssistantMessage, Completion, ContentBlock, Control, Entry, Finish, FinishReason, MessageId, Origin, Seq,
-    TurnSettings, Usage, UserId, UserMessage,
+    TurnId, TurnSettings, Usage, UserId, UserMessage,
 };
 use turnwright_engine::search::Search;
 use turnwright_engine::{Append, ConversationRecord};
@@ -173,6 +173,10 @@ pub(crate) async fn what_is_hidden_or_deleted_is_not_found_also_where_another_ta
     let hide = |seq| Entry::Control(Control::Hidden { message: MessageId(Seq::new(seq).unwrap()) });
     append(store, "c1", 3, vec![hide(2)]).await;
     assert_eq!(found(store, "local", "secret").await, ["c1 msg_1 secret one"]);
+    let hides = Some(MessageId(Seq::FIRST));
+    let retried = Entry::Control(Control::Retried { turn: TurnId(Seq::FIRST), settings: None, hides });
+    append(store, "c1", 4, vec![retried, user("no word of it")]).await;
+    assert!(found(store, "local", "secret").await.is_empty());
     store.delete(&"c1".parse().unwrap()).await.unwrap();
     create(store, "c9", "local", None).await;
     append(store, "c9", 1, vec![user("nothing of that")]).await;

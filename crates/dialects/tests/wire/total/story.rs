@@ -276,7 +276,7 @@ impl Story {
                 self.switch();
                 self.settings()
             });
-            let retried = Entry::Control(Control::Retried { turn: id, settings: settings.map(Box::new) });
+            let retried = Entry::Control(Control::Retried { turn: id, settings: settings.map(Box::new), hides: None });
             let stored = StoredEntry { seq: self.journal.next_seq(), at_ms: 0, entry: Arc::new(retried) };
             // Where the message that it answers is hidden there is nothing to take up.
             if self.journal.apply(stored).is_ok() {

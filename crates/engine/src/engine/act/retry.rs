@@ -103,7 +103,7 @@ fn retry(
     let is_settled = inner.is_settled();
     let offered = inner.newly_offered(&state.owner, &state.journal, &settings).filter(|_| is_settled);
     let settings = (settings != *last.settings()).then(|| Box::new(settings));
-    let retried = Entry::Control(Control::Retried { turn, settings });
+    let retried = Entry::Control(Control::Retried { turn, settings, hides: last.hidden_by_retry().map(MessageId) });
     let is_for_all = inner.is_for_all(inner.keeper(state));
     let claim = (!is_for_all).then(|| Entry::Control(Control::Claimed(inner.next_claim(&state.journal))));
     let entries = std::iter::once(retried).chain(claim).chain(offered).collect();

@@ -233,7 +233,7 @@ fn joined_and_retried() -> Vec<Vec<Event>> {
         vec![user(3, "A")],
         vec![answered_to(2, 4, cut_off), step_finished(4, "error")],
         vec![usage(), finished("failed")],
-        vec![entry(6, Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None })), started()],
+        vec![entry(6, Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None, hides: None })), started()],
         vec![step(7), text(0, 0, "def"), input_started(7)],
         vec![answered_to(6, 7, Completion::Complete), step_finished(7, "tool_calls"), input_ready(7, "{}")],
         vec![entry(8, Entry::Control(Control::Suspended)), asked(7), suspended()],
