@@ -52,12 +52,14 @@ impl Erasing {
 /// What removes for good.
 #[async_trait]
 pub trait Upkeep: Send + Sync + Debug {
-    /// Deletes conversations that were made, and whose newest entry was stored, before this time, which are not pinned and have
-    /// no open turn, at most `limit`; looks at each and deletes it in one instant.
+    /// Deletes conversations that were made, and whose newest entry was stored, before `before_ms`, which are not pinned and have
+    /// no open turn, at most `limit`; looks at each and deletes it in one instant. But none that was made after another that is
+    /// said to have been made between `before_ms` and `now_ms`: the clock was wrong by which it was. Times are in milliseconds since
+    /// 1970 UTC.
     ///
     /// # Errors
     /// Where the store fails.
-    async fn remove_old(&self, before_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError>;
+    async fn remove_old(&self, before_ms: u64, now_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError>;
 
     /// Forgets the requests that came before this time and are kept in case they are sent again, those of [`RESENT`].
     ///
@@ -81,8 +83,9 @@ impl Engine {
     /// Where the store fails. Where the second alone did, the next time does it, whether or not anything is old then.
     pub async fn remove_old(&self, upkeep: &dyn Upkeep, before_ms: u64) -> Result<usize, EngineError> {
         let mut count = 0_usize;
+        let now_ms = self.clock().now_ms();
         loop {
-            let removed = upkeep.remove_old(before_ms, REMOVED_AT_ONCE).await?;
+            let removed = upkeep.remove_old(before_ms, now_ms, REMOVED_AT_ONCE).await?;
             for id in &removed {
                 self.forget(id);
             }

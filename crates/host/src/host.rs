@@ -1,8 +1,8 @@
 //! A running host: an engine with everything that its configuration names.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,7 @@ use crate::servers::{McpServers, ServerSet};
 use crate::sources::{self, Kept, Sources};
 use crate::storage::Place;
 use crate::swept_store::SweptStore;
+use crate::tidy::Rounds;
 use crate::{Environment, HostError};
 
 /// How long local servers and a provider without configured models are asked at the start.
@@ -54,6 +55,8 @@ pub struct Host {
     pub(crate) keys_looked_at_ms: AtomicU64,
     /// The same of requests that may be sent again.
     pub(crate) requests_looked_at_ms: AtomicU64,
+    /// What is remembered of the rounds of [`Host::tidy`].
+    pub(crate) rounds: Mutex<Rounds>,
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) texts: Arc<dyn Texts>,
     pub(crate) upkeep: Arc<dyn Upkeep>,
@@ -232,6 +235,7 @@ impl HostBuilder {
             documents: store.clone(),
             keys_looked_at_ms: AtomicU64::new(0),
             requests_looked_at_ms: AtomicU64::new(0),
+            rounds: Mutex::default(),
             artifacts: store.clone(),
             texts: store.clone(),
             upkeep: store.clone(),

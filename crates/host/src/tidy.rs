@@ -9,6 +9,10 @@ use turnwright_engine::{Document, REPEATABLE_REQUESTS, StoreError};
 
 use crate::Host;
 
+mod seen;
+
+pub(crate) use seen::Rounds;
+
 /// How often it looks for something to do.
 const EVERY: Duration = Duration::from_mins(1);
 /// How often it looks for answers to idempotency keys that are old: an hour.
@@ -34,13 +38,18 @@ impl Host {
         if let Err(error) = self.texts().take_in().await {
             tracing::warn!(%error, "what was said could not be taken into the search; whoever searches does it");
         }
+        let believes = self.believes_its_clock().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "it cannot be known when a server last ran; the next round removes what is old");
+            false
+        });
         let retention = self.config().storage.retention();
         let age_ms = retention.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         let now_ms = self.engine().clock().now_ms();
-        if let Err(error) = self.forget_keys(now_ms.saturating_sub(age_ms.unwrap_or(KEYS_MS))).await {
+        let keys_before_ms = now_ms.saturating_sub(age_ms.unwrap_or(KEYS_MS));
+        if believes && let Err(error) = self.forget_keys(keys_before_ms).await {
             tracing::warn!(%error, "old answers to idempotency keys could not be removed; the next round does it");
         }
-        if let Some(age_ms) = age_ms {
+        if let Some(age_ms) = age_ms.filter(|_| believes) {
             let before_ms = now_ms.saturating_sub(age_ms);
             match self.engine().remove_old(&**self.upkeep(), before_ms).await {
                 Ok(0) => {}
@@ -56,7 +65,7 @@ impl Host {
             tracing::warn!(%error, "requests that may be sent again no more could not be forgotten; the next round does it");
         }
         let before_ms = self.engine().clock().now_ms().saturating_sub(UNUSED_FILES_MS);
-        if let Err(error) = self.artifacts().sweep_artifacts(before_ms).await {
+        if believes && let Err(error) = self.artifacts().sweep_artifacts(before_ms).await {
             tracing::warn!(%error, "files that nobody uses could not be removed");
         }
     }

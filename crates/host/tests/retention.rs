@@ -47,6 +47,12 @@ async fn say(host: &Host, id: &str, text: &str) -> TurnState {
     host.engine().wait(&id, sent.turn_id).await.unwrap()
 }
 
+/// A server ran here at this time: that it is so late is no mistake of the clock.
+async fn ran(host: &Host) {
+    let body = json!({"at_ms": host.engine().clock().now_ms()}).to_string();
+    host.documents().put_document("seen", Document { key: "server".to_owned(), body }).await.unwrap();
+}
+
 async fn names(host: &Host) -> Vec<String> {
     let all = host.engine().conversations(None, 100).await.unwrap();
     let mut names: Vec<String> = all.iter().map(|conversation| conversation.id.to_string()).collect();
@@ -68,6 +74,7 @@ async fn retention_removes_what_is_old_and_spares_what_waits_what_is_pinned_and_
     host.engine().update(&"pinned".parse().unwrap(), change).await.unwrap();
 
     clock.advance(30 * DAY_MS);
+    ran(&host).await;
     host.tidy_once().await;
     assert_eq!(names(&host).await, ["goes-on", "old", "pinned", "waits"], "thirty days are kept whole");
 
@@ -80,6 +87,7 @@ async fn retention_removes_what_is_old_and_spares_what_waits_what_is_pinned_and_
     assert!(gone.is_err(), "{gone:?}");
 
     clock.advance(31 * DAY_MS);
+    ran(&host).await;
     host.tidy_once().await;
     assert_eq!(names(&host).await, ["pinned", "waits"]);
     host.shutdown().await;
@@ -111,8 +119,10 @@ async fn old_keys_go(retention: &str, days: u64) {
     put("a", json!({"fingerprint": "f", "at_ms": now_ms, "answer": null, "made": ""})).await;
     put("b", json!({"fingerprint": "f", "at_ms": now_ms + 1, "answer": null, "made": ""})).await;
     put("of an older version", json!({"fingerprint": "f", "answer": null, "made": ""})).await;
+    ran(&host).await;
     host.tidy_once().await;
     clock.advance(days * DAY_MS);
+    ran(&host).await;
     host.tidy_once().await;
     assert_eq!(left().await, ["a", "b", "of an older version"], "{days} days are kept whole");
     clock.advance(3_600_001);
@@ -152,7 +162,31 @@ async fn without_it_nothing_goes_however_old_it_is() {
     let host = host(folder.path(), &model, clock.clone(), "").await;
     say(&host, "old", "hello").await;
     clock.advance(10_000 * DAY_MS);
+    ran(&host).await;
     host.tidy_once().await;
     assert_eq!(names(&host).await, ["old"]);
     host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_is_months_ahead_removes_nothing() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), model());
+    let now_ms = 1_736_622_000_000;
+    let first = host(folder.path(), &model, Arc::new(ManualClock::at(now_ms)), "retention = \"90d\"").await;
+    say(&first, "c1", "hello").await;
+    ran(&first).await;
+    first.tidy_once().await;
+    first.shutdown().await;
+    let ahead = Arc::new(ManualClock::at(now_ms + 95 * DAY_MS));
+    let wrong = host(folder.path(), &model, ahead, "retention = \"90d\"").await;
+    // Also where somebody says something by it.
+    say(&wrong, "c2", "hello").await;
+    wrong.tidy_once().await;
+    wrong.tidy_once().await;
+    assert_eq!(names(&wrong).await, ["c1", "c2"]);
+    wrong.shutdown().await;
+    let mended = host(folder.path(), &model, Arc::new(ManualClock::at(now_ms + DAY_MS)), "retention = \"90d\"").await;
+    mended.tidy_once().await;
+    assert_eq!(names(&mended).await, ["c1", "c2"]);
+    mended.shutdown().await;
 }

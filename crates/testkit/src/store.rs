@@ -301,7 +301,7 @@ impl Tables {
         let stored: Vec<StoredEntry> = append.entries.into_iter().zip(times_ms).zip(places).map(stored).collect();
         if !stored.is_empty() {
             kept.entries.extend(stored.iter().cloned());
-            kept.record.updated_at_ms = append.at_ms;
+            kept.record.updated_at_ms = kept.record.updated_at_ms.max(append.at_ms);
         }
         for side in append.side {
             match side {

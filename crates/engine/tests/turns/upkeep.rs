@@ -23,7 +23,7 @@ struct Reluctant {
 
 #[async_trait]
 impl Upkeep for Reluctant {
-    async fn remove_old(&self, _before_ms: u64, _limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+    async fn remove_old(&self, _before_ms: u64, _now_ms: u64, _limit: usize) -> Result<Vec<ConversationId>, StoreError> {
         let is_first = self.removals.fetch_add(1, Ordering::SeqCst) == 0;
         Ok(is_first.then(id).into_iter().collect())
     }

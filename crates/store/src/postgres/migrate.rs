@@ -33,6 +33,8 @@ const MIGRATIONS: &[Migration] = &[
     // The function `append_holding` too.
     Migration { script: include_str!("../migrations/postgres/0005_documents_of_copies.sql"), oldest: 1 },
     Migration { script: include_str!("../migrations/postgres/0006_beginnings.sql"), oldest: 1 },
+    // The functions `append` and `forget_conversation` take what they took.
+    Migration { script: include_str!("../migrations/postgres/0007_times.sql"), oldest: 1 },
 ];
 
 /// The oldest server that does all that is asked of it: `bit_count` came with it.

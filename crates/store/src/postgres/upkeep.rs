@@ -18,8 +18,10 @@ pub(super) const FORGET_UNCHANGED: &str = "WITH held AS MATERIALIZED (SELECT loc
     same AS MATERIALIZED (SELECT conversation.id, held.ledger FROM held CROSS JOIN conversation
         WHERE conversation.id = $1 AND title IS NOT DISTINCT FROM $3 AND settings = $4 FOR UPDATE OF conversation)
     SELECT forget_conversation(id, $2) FROM same";
-/// Those that nobody needs any more: looks at every conversation, now and then.
+/// Those that nobody needs any more: looks at every conversation, now and then. What was made after one that is young is young too,
+/// whatever clock it was made by.
 const OLD: &str = "SELECT id FROM conversation WHERE updated_at_ms < $1 AND created_at_ms < $1
+    AND key < coalesce((SELECT min(key) FROM conversation WHERE created_at_ms BETWEEN $1 AND $3), 9223372036854775807)
     AND (settings::json ->> 'pinned') IS DISTINCT FROM 'true'
     AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key)
     ORDER BY id LIMIT $2";
@@ -72,9 +74,9 @@ async fn take_room_back(pool: &Pool) -> Result<(), StoreError> {
 
 #[async_trait]
 impl Upkeep for PostgresStore {
-    async fn remove_old(&self, before_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
-        let before = integer(before_ms);
-        let old = self.pool.ask(OLD, &[&before, &rows_at_most(limit)]).await?;
+    async fn remove_old(&self, before_ms: u64, now_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+        let (before, now) = (integer(before_ms), integer(now_ms));
+        let old = self.pool.ask(OLD, &[&before, &rows_at_most(limit), &now]).await?;
         let old = old.rows.iter().map(|row| get::<String>(row, 0)).collect::<Result<Vec<_>, _>>()?;
         if old.is_empty() {
             return Ok(Vec::new());

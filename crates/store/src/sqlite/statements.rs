@@ -16,7 +16,8 @@ statements! {
     TITLE = "UPDATE conversation SET title = ?2 WHERE key = ?1";
     NEWEST = "SELECT next_seq, title, settings, created_at_ms, owner FROM conversation WHERE id = ?1";
     UPDATE = "UPDATE conversation SET title = ?2, settings = ?3 WHERE id = ?1 AND title IS ?4 AND settings = ?5";
-    ADVANCE = "UPDATE conversation SET next_seq = ?2, updated_at_ms = ?3 WHERE key = ?1";
+    /// Its time goes on, also where the appender's clock does not.
+    ADVANCE = "UPDATE conversation SET next_seq = ?2, updated_at_ms = max(updated_at_ms, ?3) WHERE key = ?1";
     INSERT_ENTRY = "INSERT INTO entry (place, version, at_ms, body) VALUES (?1, ?2, ?3, ?4)";
     /// With what a conversation begins that is stored elsewhere: under which key, and up to which place.
     BEGINNING = "SELECT begins_as, begins_through FROM conversation WHERE key = ?1";
@@ -129,7 +130,9 @@ statements! {
     REMOVE_EXPIRED = "DELETE FROM credential WHERE expires_at_ms < ?1";
 
     /// Those that nobody needs any more: looks at every conversation, now and then.
+    /// What was made after one that is young is young too, whatever clock it was made by.
     OLD_CONVERSATIONS = "SELECT id FROM conversation WHERE updated_at_ms < ?1 AND created_at_ms < ?1
+        AND key < coalesce((SELECT min(key) FROM conversation WHERE created_at_ms BETWEEN ?1 AND ?3), 9223372036854775807)
         AND json_extract(settings, '$.pinned') IS NOT 1
         AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key) LIMIT ?2";
     /// Puts the words together anew, without those that were deleted.

@@ -17,6 +17,7 @@ use crate::columns::integer;
 #[derive(Debug, Clone)]
 pub(super) struct Removal {
     before_ms: u64,
+    now_ms: u64,
     limit: usize,
     removed: Arc<Mutex<Vec<ConversationId>>>,
 }
@@ -25,8 +26,9 @@ impl Removal {
     pub(super) fn carry_out(&self, connection: &Connection) -> rusqlite::Result<Verdict> {
         let mut old = connection.prepare_cached(sql::OLD_CONVERSATIONS)?;
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
-        let names: Vec<String> =
-            old.query_map((integer(self.before_ms), limit), |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let names: Vec<String> = old
+            .query_map((integer(self.before_ms), limit, integer(self.now_ms)), |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
         let mut removed = Vec::new();
         for id in names.into_iter().filter_map(|name| name.parse::<ConversationId>().ok()) {
             if delete(connection, &id)?.is_ok() {
@@ -46,8 +48,8 @@ pub(super) fn forget_requests(connection: &Connection, before_ms: u64) -> rusqli
 
 #[async_trait]
 impl Upkeep for SqliteStore {
-    async fn remove_old(&self, before_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
-        let removal = Removal { before_ms, limit, removed: Arc::default() };
+    async fn remove_old(&self, before_ms: u64, now_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+        let removal = Removal { before_ms, now_ms, limit, removed: Arc::default() };
         self.writer.write(Write::RemoveOld(removal.clone())).await?;
         Ok(std::mem::take(&mut *removal.removed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)))
     }

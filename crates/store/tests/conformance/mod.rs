@@ -177,4 +177,5 @@ full_claims! {
     search::it_goes_on_where_it_was_and_several_may_take_in_at_once,
     upkeep::what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open,
     upkeep::requests_that_came_before_a_time_are_forgotten_and_no_other_keys,
+    upkeep::what_was_made_after_something_young_is_not_old_whatever_the_clock_said,
 }

@@ -41,12 +41,35 @@ pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(ful
         say(store, id, "x", at_ms, side).await;
     }
     let old: ConversationId = "old".parse().unwrap();
-    assert_eq!(store.remove_old(10, 20).await.unwrap(), std::slice::from_ref(&old));
+    assert_eq!(store.remove_old(10, 60, 20).await.unwrap(), std::slice::from_ref(&old));
     assert_eq!(store.conversation(&old).await.unwrap(), None);
     for id in ["pinned", "runs", "waits", "new", "copy"] {
         assert!(store.conversation(&id.parse().unwrap()).await.unwrap().is_some(), "{id}");
     }
-    assert!(store.remove_old(10, 20).await.unwrap().is_empty());
+    assert!(store.remove_old(10, 60, 20).await.unwrap().is_empty());
+    store.close().await;
+}
+
+pub(crate) async fn what_was_made_after_something_young_is_not_old_whatever_the_clock_said(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    // The clock was behind for the third, and once ahead of all.
+    for (id, at_ms) in [("old", 1), ("ahead", 900), ("young", 50), ("behind", 1)] {
+        store.create(ConversationRecord { created_at_ms: at_ms, updated_at_ms: at_ms, ..titled(id, "{}") }).await.unwrap();
+    }
+    let removed = async |before_ms, now_ms| {
+        let removed = store.remove_old(before_ms, now_ms, 20).await.unwrap();
+        let mut removed: Vec<String> = removed.into_iter().map(|id| id.to_string()).collect();
+        removed.sort_unstable();
+        removed
+    };
+    assert_eq!(removed(10, 60).await, ["old"]);
+    assert_eq!(removed(51, 101).await, ["behind", "young"], "what is ahead of the time spares nothing");
+    // What came to a conversation later is no older than what came before.
+    store.create(ConversationRecord { updated_at_ms: 70, ..titled("c1", "{}") }).await.unwrap();
+    say(store, "c1", "x", 1, Vec::new()).await;
+    let kept = store.conversation(&"c1".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(kept.updated_at_ms, 70);
     store.close().await;
 }
 
