@@ -201,7 +201,10 @@ statements! {
         AND NOT EXISTS (SELECT 1 FROM artifact_use WHERE artifact_use.artifact = artifact.key)";
     OLD_ARTIFACTS = "SELECT key FROM artifact WHERE created_at_ms < ?1
         AND NOT EXISTS (SELECT 1 FROM artifact_use WHERE artifact_use.artifact = artifact.key)";
-    ARTIFACTS_OF_ONE = "SELECT artifact FROM artifact_use AS this WHERE conversation = ?1 AND NOT EXISTS
+    /// But for those that were uploaded again since: they wait for a message, and go with what nobody uses.
+    ARTIFACTS_OF_ONE = "SELECT artifact FROM artifact_use AS this WHERE conversation = ?1 AND
+        (SELECT created_at_ms FROM artifact WHERE key = this.artifact)
+            <= (SELECT updated_at_ms FROM conversation WHERE key = ?1) AND NOT EXISTS
         (SELECT 1 FROM artifact_use AS other WHERE other.artifact = this.artifact AND other.conversation <> ?1)";
     DELETE_USES = "DELETE FROM artifact_use WHERE conversation = ?1";
     DELETE_PIECES = "DELETE FROM artifact_piece WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295";

@@ -110,6 +110,30 @@ pub(crate) async fn what_an_append_says_that_it_holds_goes_with_the_last_convers
     store.close().await;
 }
 
+pub(crate) async fn a_file_that_is_uploaded_again_stays_where_the_conversation_that_held_it_goes(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    let ada: UserId = "ada".parse().unwrap();
+    // Uploaded, said in the same millisecond, and uploaded again or not.
+    for (id, again) in [("c1", None), ("c2", Some(5)), ("c3", Some(6))] {
+        store.create(ConversationRecord { created_at_ms: 1, updated_at_ms: 1, ..conversation(id, &ada) }).await.unwrap();
+        let artifact = format!("art_{id}");
+        stored(store, &ada, &artifact, 5).await;
+        let side = vec![SideRecord::Holds { artifact: artifact.clone() }];
+        let append = Append { conversation: id.parse().unwrap(), at: Seq::FIRST, entries: vec![said()], at_ms: 5, side };
+        store.append(append).await.unwrap();
+        if let Some(at_ms) = again {
+            stored(store, &ada, &artifact, at_ms).await;
+        }
+        store.delete(&id.parse().unwrap()).await.unwrap();
+        let is_left = store.artifact(&ada, &artifact).await.unwrap().is_some();
+        assert_eq!(is_left, id == "c3", "{id}");
+    }
+    store.sweep_artifacts(7).await.unwrap();
+    assert_eq!(store.artifact(&ada, "art_c3").await.unwrap(), None, "nobody named it");
+    store.close().await;
+}
+
 pub(crate) async fn what_is_begun_as_another_holds_its_files_or_is_not_stored(full: &dyn Full) {
     let store = full.open_all().await;
     let store = &*store;

@@ -153,6 +153,7 @@ full_claims! {
     artifacts::a_file_belongs_to_its_owner_and_is_read_piece_by_piece,
     artifacts::what_no_conversation_holds_and_what_was_never_finished_goes_when_it_is_old,
     artifacts::what_an_append_says_that_it_holds_goes_with_the_last_conversation_that_has_it,
+    artifacts::a_file_that_is_uploaded_again_stays_where_the_conversation_that_held_it_goes,
     artifacts::what_is_begun_as_another_holds_its_files_or_is_not_stored,
     artifacts::a_piece_that_is_stored_again_is_stored_once,
     documents::documents_are_kept_over_a_restart,

@@ -1,4 +1,5 @@
--- The time of a conversation's newest entry goes on, also where whoever appends has a clock that does not.
+-- The time of a conversation's newest entry goes on, also where whoever appends has a clock that does not; and a file that was uploaded
+-- again since is not removed with the conversation that alone holds it.
 
 -- As before, but for `updated_at_ms`.
 CREATE OR REPLACE FUNCTION append(
@@ -135,4 +136,42 @@ BEGIN
         before := before + counts[i];
         RETURN NEXT;
     END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION forget_conversation(wanted TEXT, documents TEXT) RETURNS BOOLEAN LANGUAGE plpgsql AS $$
+DECLARE
+    this BIGINT;
+    alone BIGINT[];
+    shelf BIGINT;
+BEGIN
+    PERFORM lock_ledger();
+    SELECT key INTO this FROM conversation WHERE id = wanted FOR UPDATE;
+    IF NOT FOUND THEN RETURN FALSE; END IF;
+    -- Nobody will know any more what its calls came to, so what was reserved for them is spent.
+    INSERT INTO spent AS s (day, owner, tokens, nano_usd)
+        SELECT r.day, r.owner, sum(r.tokens)::bigint, sum(r.nano_usd)::bigint FROM reservation AS r
+        WHERE r.conversation = this GROUP BY r.day, r.owner
+        ON CONFLICT (day, owner) DO UPDATE SET tokens = s.tokens + excluded.tokens, nano_usd = s.nano_usd + excluded.nano_usd;
+    DELETE FROM reservation AS r WHERE r.conversation = this;
+    -- What was uploaded again since waits for its message; it goes with what nobody uses.
+    alone := ARRAY(SELECT used.artifact FROM artifact_use AS used
+        JOIN artifact ON artifact.key = used.artifact JOIN conversation AS own ON own.key = this
+        WHERE used.conversation = this AND artifact.created_at_ms <= own.updated_at_ms AND NOT EXISTS
+        (SELECT 1 FROM artifact_use AS other WHERE other.artifact = used.artifact AND other.conversation <> this)
+        FOR UPDATE OF artifact);
+    DELETE FROM artifact_piece USING unnest(alone) AS gone (number)
+        WHERE place BETWEEN gone.number << 32 AND (gone.number << 32) + 4294967295;
+    DELETE FROM artifact WHERE key = ANY (alone);
+    DELETE FROM artifact_use WHERE conversation = this;
+    DELETE FROM said WHERE place BETWEEN this << 32 AND (this << 32) + 4294967295;
+    DELETE FROM said_until WHERE conversation = this;
+    SELECT key INTO shelf FROM knowledge WHERE name = 'conversation/' || wanted FOR UPDATE;
+    IF FOUND THEN PERFORM forget_knowledge(shelf); END IF;
+    DELETE FROM entry WHERE place BETWEEN this << 32 AND (this << 32) + 4294967295;
+    DELETE FROM open_turn WHERE conversation = this;
+    DELETE FROM idempotency WHERE conversation = this;
+    DELETE FROM conversation WHERE key = this;
+    -- From its name with a `/` to the sign after that.
+    DELETE FROM document WHERE kind = documents AND key >= wanted || '/' AND key < wanted || '0';
+    RETURN TRUE;
 END $$;
