@@ -6,6 +6,7 @@ mod beginning;
 mod company;
 mod documents;
 mod drivers;
+mod erasing;
 mod failure;
 mod knowledge;
 mod ledger;

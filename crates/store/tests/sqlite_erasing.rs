@@ -2,8 +2,11 @@
 
 #![cfg(test)]
 
+use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
+use rusqlite::Connection;
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::accounts::{AccountSecret, Accounts, Credential, CredentialKind, Role, Scopes, SecretHash, User};
 use turnwright_engine::artifacts::{Artifact, Artifacts};
@@ -205,4 +208,28 @@ async fn it_can_be_erased_while_so_much_is_written_that_the_log_is_put_back() {
             break written.unwrap();
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_writes_waits_for_another_process_that_writes_the_whole_database_anew_for_as_long_as_that_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = SqliteOptions::in_directory(folder.path()).lock_wait(Duration::from_millis(20));
+    let store = SqliteStore::open(&options).unwrap();
+    store.create(titled("a", "{}")).await.unwrap();
+    // What an erasing process holds, for longer than anybody waits for a small transaction.
+    let erasing = File::create(folder.path().join("locks/erase")).unwrap();
+    erasing.lock().unwrap();
+    let other = Connection::open(folder.path().join("turnwright.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let erased = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        other.execute_batch("COMMIT").unwrap();
+        drop(erasing);
+    };
+    tokio::join!(say(&store, "a", "waits", 5, Vec::new()), erased);
+    // Where it does not erase it is waited for as ever, and it erases itself once nobody else does.
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert!(store.create(titled("b", "{}")).await.is_err());
+    other.execute_batch("COMMIT").unwrap();
+    store.erase().await.unwrap();
 }

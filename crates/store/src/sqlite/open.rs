@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use turnwright_engine::StoreError;
 
+use super::erasing::Patience;
 use super::options::{Location, Making, SqliteOptions, with_suffix};
 use super::{failure, origin};
 
@@ -213,7 +214,8 @@ pub(super) fn for_writing(
         create_private(&resolved(database));
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
-    let connection = configured(Connection::open_with_flags(database, flags)?, options.lock_wait, may_wait.clone())?;
+    let patience = Patience::new(database, options.lock_wait);
+    let connection = configured(Connection::open_with_flags(database, flags)?, patience, may_wait.clone())?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // What is deleted is overwritten, not only forgotten.
     connection.pragma_update(None, "secure_delete", true)?;
@@ -223,7 +225,8 @@ pub(super) fn for_writing(
 /// A connection that only reads.
 pub(super) fn for_reading(database: &Path, lock_wait: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    configured(Connection::open_with_flags(database, flags)?, lock_wait, Arc::new(AtomicBool::new(true)))
+    let patience = Patience::new(database, lock_wait);
+    configured(Connection::open_with_flags(database, flags)?, patience, Arc::new(AtomicBool::new(true)))
 }
 
 /// Makes the file where there is none, empty and for its owner alone; SQLite gives what lies beside it the same rights. One that
@@ -236,18 +239,10 @@ pub(super) fn create_private(file: &Path) {
     drop(options.open(file));
 }
 
-fn configured(mut connection: Connection, lock_wait: Duration, may_wait: Arc<AtomicBool>) -> rusqlite::Result<Connection> {
+fn configured(mut connection: Connection, patience: Patience, may_wait: Arc<AtomicBool>) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
     // One plan for all values: otherwise SQLite prepares a statement anew whenever a bound limit or range changes.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Steps of a millisecond: another process holds the lock for one small transaction at a time.
-    let steps = lock_wait.as_millis();
-    connection.busy_handler(Some(move |step: i32| {
-        let goes_on = may_wait.load(Ordering::Relaxed) && u128::try_from(step).is_ok_and(|step| step < steps);
-        if goes_on {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        goes_on
-    }))?;
+    connection.busy_handler(Some(move |step: i32| patience.wait(step, &may_wait)))?;
     Ok(connection)
 }

@@ -16,13 +16,13 @@ use tokio::time::Instant;
 use turnwright_engine::{StoreError, let_others_run};
 
 use super::company::Company;
-use super::failure;
 use super::log::{Log, keep_apart, put_back};
 use super::named::{Lost, Named};
 use super::origin::has_log;
 use super::queue::{Queue, Taken};
 use super::statements as sql;
 use super::write::{Verdict, Write};
+use super::{erasing, failure};
 
 /// How often other processes' writes are looked for. Notice takes at most 100 ms.
 const LOOK_INTERVAL: Duration = Duration::from_millis(40);
@@ -395,6 +395,7 @@ impl Work {
             return Err(lost.refusal());
         }
         let fails = |error: rusqlite::Error| failure::of(&self.file, &error);
+        let _alone = erasing::alone(&self.file)?;
         for statement in [sql::FORGET_WORDS, sql::FORGET_PIECES] {
             self.connection.prepare_cached(statement).and_then(|mut words| words.execute(())).map_err(fails)?;
         }
