@@ -84,7 +84,8 @@ mod tests {
     use turnwright_host::import;
 
     use super::list;
-    use crate::openai::history::{items, messages};
+    use crate::openai::items::items;
+    use crate::openai::messages::messages;
 
     fn written(input: &Value) -> Value {
         serde_json::from_slice(&list(items(input).unwrap().iter()).unwrap()).unwrap()

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use turnwright_core::{ConversationId, TurnId};
 
-use crate::openai::history::{self, Said, mark};
+use crate::openai::history::{Said, mark};
+use crate::openai::items::items;
 use crate::openai::known::{Fingerprint, KnownHistories};
 
 /// What the client said, and where what it is told is remembered.
@@ -19,7 +20,7 @@ pub(crate) struct Remembered {
 impl Remembered {
     /// It was told these items: read as they are where they come back.
     pub(super) fn told(mut self, output: Vec<Value>, conversation: &ConversationId, turn: TurnId) {
-        let Ok(items) = history::items(&Value::Array(output)) else { return };
+        let Ok(items) = items(&Value::Array(output)) else { return };
         if items.iter().any(|item| matches!(item.said, Said::Answer { .. })) {
             mark(&mut self.history, &items);
             self.known.remember(&self.history, conversation.clone(), turn);

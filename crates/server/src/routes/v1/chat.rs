@@ -16,7 +16,8 @@ use crate::openai::again::Again;
 use crate::openai::begin::{self, Ask, Begun, begin};
 use crate::openai::chat::{Asked, ChatFold};
 use crate::openai::chunk::TellsUsage;
-use crate::openai::history::{self, History};
+use crate::openai::history::History;
+use crate::openai::messages::messages;
 use crate::openai::settings::OurTools;
 use crate::openai::stops::Stops;
 use crate::openai::{models, settings};
@@ -49,7 +50,7 @@ pub(super) async fn complete(
     let again = Some(Again::of(&state, "v1/chat", &whole));
     refuse(&request)?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
-    let history = History::of(history::messages(&request.messages)?);
+    let history = History::of(messages(&request.messages)?);
     let stops = Stops::of(request.stop.as_ref())?;
     let overlay = overlay(&state, &request, &history, model.clone()).await?;
     let has_form = overlay.output.is_some();

@@ -15,7 +15,8 @@ use crate::open_stream::OpenStream;
 use crate::openai::again::Again;
 use crate::openai::begin::{self, Ask, begin};
 use crate::openai::error::failure_of;
-use crate::openai::history::{self, History};
+use crate::openai::history::History;
+use crate::openai::items::items;
 use crate::openai::models;
 use crate::openai::responses::kept;
 use crate::openai::responses::object;
@@ -49,7 +50,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let again = Some(Again::of(&state, "v1/responses", &whole));
     choices::refuse(&request)?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
-    let mut history = History::of(history::items(&request.input)?);
+    let mut history = History::of(items(&request.input)?);
     // They hold for their own response; what the items say stays with the conversation.
     history.instructions = request.instructions.clone();
     let system = begin::joined([request.instructions.clone(), history.system.clone()]);
