@@ -106,7 +106,8 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     if request.trigger.as_deref() == Some("regenerate-message")
         && !is_unheard(&state, &conversation, &request, key.as_ref()).await?
     {
-        let turn = regenerated(&state, &conversation, &whole, version).await?;
+        let turn = regenerated(&state, &conversation, &whole, version).await;
+        let turn = turn.map_err(|error| saying_how_to_stop(error, &conversation))?;
         return stream_of(&state, conversation, turn, (version, Begin::Turn), stream).await;
     }
     let last = request.messages.last().ok_or_else(|| ApiError::invalid("`messages` is empty"))?;
@@ -120,7 +121,8 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let attached = Attached::resolve(&state, &mut content).await?;
     let replaces = request.message_id.as_deref() == Some(last.id.as_str());
     let (turn, begin) = loop {
-        match say(&state, &conversation, (&request, version), (&content, replaces), key.as_ref()).await? {
+        let said = say(&state, &conversation, (&request, version), (&content, replaces), key.as_ref()).await;
+        match said.map_err(|error| saying_how_to_stop(error, &conversation))? {
             Some(said) => break said,
             // Somebody else said something, so that this may have come meanwhile.
             None => tokio::task::yield_now().await,
@@ -128,6 +130,15 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     };
     attached.keep(&state, &conversation).await;
     stream_of(&state, conversation, turn, (version, begin), stream).await
+}
+
+/// A page's own `stop()` leaves its turn open.
+fn saying_how_to_stop(error: ApiError, conversation: &ConversationId) -> ApiError {
+    if error.code() != "turn_open" {
+        return error;
+    }
+    let what = format!("{error} (POST /api/v1/conversations/{conversation}/cancel stops it)");
+    ApiError::new(error.status(), error.code(), what)
 }
 
 /// Says what a page says last, unless it came before; its turn, and where its stream begins. `None` where others said something

@@ -498,3 +498,23 @@ async fn another_answer_is_asked_for_with_the_settings_of_its_question() {
         at = place;
     }
 }
+
+#[tokio::test]
+async fn another_answer_while_a_turn_is_open_is_refused_with_the_way_to_stop_it() {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([Answer::whole([text("Done.")]).gated(&gate), Answer::whole([text("Again.")])]);
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    let said = server.post("/api/v1/conversations/c1/messages", json!({"content": "Go"})).await.json();
+    let user = json!({"id": said["message_id"], "role": "user", "parts": [{"type": "text", "text": "Go"}]});
+    let again = json!({"id": "c1", "trigger": "regenerate-message", "messages": [user]});
+    let refused = server.post("/api/chat", again.clone()).await;
+    assert_eq!(refused.problem(), (409, "turn_open".to_owned()));
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.ends_with("(POST /api/v1/conversations/c1/cancel stops it)"), "{detail}");
+    let stops = server.post("/api/v1/conversations/c1/cancel", Value::Null).await;
+    assert_eq!(stops.status, StatusCode::ACCEPTED, "{}", stops.body);
+    gate.add_permits(9);
+    server.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+    let told = server.post("/api/chat", again).await;
+    assert!(told.body.contains("Again.") || told.body.contains("Done."), "{}", told.body);
+}
