@@ -37,6 +37,8 @@ mod long;
 mod named;
 #[path = "http/operating.rs"]
 mod operating;
+#[path = "http/page_tools.rs"]
+mod page_tools;
 #[path = "http/pages.rs"]
 mod pages;
 #[path = "http/resume.rs"]

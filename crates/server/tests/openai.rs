@@ -23,8 +23,12 @@ mod again;
 mod anew;
 #[path = "openai/awaiting.rs"]
 mod awaiting;
+#[path = "openai/between.rs"]
+mod between;
 #[path = "openai/choosing.rs"]
 mod choosing;
+#[path = "openai/elsewhere.rs"]
+mod elsewhere;
 #[path = "openai/ending.rs"]
 mod ending;
 #[path = "openai/failing.rs"]

@@ -12,7 +12,7 @@ use turnwright_core::{
 };
 use turnwright_engine::Sent;
 
-use crate::agui::input::{Spoken, VIDEO_URI};
+use crate::agui::input::{OnPage, Spoken, VIDEO_URI};
 use crate::agui::names::{Names, is_said_name, result_id, said_name};
 use crate::arguments;
 use crate::openai::history::{completes, unanswered};
@@ -33,15 +33,15 @@ pub(crate) struct Back {
 
 /// What a page is told that says nothing new: the newest turn, as it stands, and what goes on of it. What people said has the names
 /// that the page has for it. `None` where no turn ever was.
-pub(crate) fn back(conversation: &ConversationId, journal: &Journal, spoken: &[Spoken]) -> Option<Back> {
+pub(crate) fn back(conversation: &ConversationId, journal: &Journal, page: &OnPage) -> Option<Back> {
     let turn = journal.turn()?;
-    Some(since(conversation, journal, spoken, (turn, place(journal, turn))))
+    Some(since(conversation, journal, page, (turn, place(journal, turn))))
 }
 
 /// The same for a page that had a turn tried again by the entry at `at`: all that came of that.
-pub(crate) fn retried(conversation: &ConversationId, journal: &Journal, spoken: &[Spoken], (turn, at): (TurnId, Seq)) -> Back {
+pub(crate) fn retried(conversation: &ConversationId, journal: &Journal, page: &OnPage, (turn, at): (TurnId, Seq)) -> Back {
     match journal.turn().filter(|newest| newest.id() == turn) {
-        Some(newest) => since(conversation, journal, spoken, (newest, (at, at))),
+        Some(newest) => since(conversation, journal, page, (newest, (at, at))),
         // Others followed since.
         None => Back { messages: None, part: Part { turn, after: at, calls: calls_at(journal, at) }, asked: Vec::new() },
     }
@@ -49,12 +49,12 @@ pub(crate) fn retried(conversation: &ConversationId, journal: &Journal, spoken: 
 
 /// What was said before a part of the newest turn that is told again, to a page that may have some of it; `None` where others followed
 /// since.
-pub(crate) fn before(conversation: &ConversationId, journal: &Journal, spoken: &[Spoken], part: &Part) -> Option<Vec<Value>> {
+pub(crate) fn before(conversation: &ConversationId, journal: &Journal, page: &OnPage, part: &Part) -> Option<Vec<Value>> {
     let newest = journal.turn().filter(|newest| newest.id() == part.turn)?;
     let answers = journal.turn_entries(newest.id()).filter(|stored| stored.seq <= part.after);
     let answered = answers.filter(|stored| matches!(&*stored.entry, Entry::Assistant(_))).map(|stored| stored.seq).last();
     let answered = answered.unwrap_or(newest.id().0);
-    since(conversation, journal, spoken, (newest, (answered, part.after))).messages
+    since(conversation, journal, page, (newest, (answered, part.after))).messages
 }
 
 /// The turn that a run had tried again, and the entry that takes it up, by what is kept of the run; `None` where it said something, or
@@ -85,7 +85,7 @@ pub(crate) fn last_retry(journal: &Journal, turn: TurnId) -> Option<Seq> {
 fn since(
     conversation: &ConversationId,
     journal: &Journal,
-    spoken: &[Spoken],
+    page: &OnPage,
     (turn, (answered, after)): (&Turn, (Seq, Seq)),
 ) -> Back {
     let mut given: BTreeSet<CallId> = handed_over(journal, turn.id()).collect();
@@ -100,7 +100,7 @@ fn since(
         }
     }
     let history = prompt::history(journal);
-    let names: Vec<(&str, &[ContentBlock])> = spoken.iter().flat_map(names_of).collect();
+    let names: Vec<(&str, &[ContentBlock])> = page.spoken.iter().flat_map(names_of).collect();
     let mut rest = names.as_slice();
     let messages = history.iter().flat_map(|message| match message {
         PromptMessage::User { seq, message } => {
@@ -110,7 +110,7 @@ fn since(
         PromptMessage::Assistant { seq, message } if *seq <= answered => answer(conversation, *seq, message),
         PromptMessage::Results(results) => {
             let told = results.iter().filter(|result| result.id.message < answered || given.contains(&result.id));
-            told.map(|result| gave(conversation, result)).collect()
+            told.map(|result| gave(conversation, page, result)).collect()
         }
         PromptMessage::Assistant { .. } | PromptMessage::Context { .. } => Vec::new(),
     });
@@ -311,13 +311,15 @@ fn answer(conversation: &ConversationId, seq: Seq, message: &AssistantMessage) -
     told
 }
 
-/// What a call gave, as the stream tells it: what the model alone is told beside it is no part of it.
-fn gave(conversation: &ConversationId, result: &PromptResult<'_>) -> Value {
+/// What a call gave, as the stream tells it: what the model alone is told beside it is no part of it. The page's own has the name that
+/// the page has for it.
+fn gave(conversation: &ConversationId, page: &OnPage, result: &PromptResult<'_>) -> Value {
     let call = ids::call_id(conversation, result.id);
     let text = text_of(&result.result.content);
     let content = match result.edit {
         Some(edit) => format!("{}\n{text}", prompt::change_note(edit)),
         None => text,
     };
-    json!({"id": result_id(&call), "role": "tool", "toolCallId": call, "content": content})
+    let id = page.results.get(&call).cloned().unwrap_or_else(|| result_id(&call));
+    json!({"id": id, "role": "tool", "toolCallId": call, "content": content})
 }

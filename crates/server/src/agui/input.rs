@@ -1,10 +1,12 @@
 //! What a request of AG-UI says. Pure.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use turnwright_core::{ContentBlock, EmbeddedResource, ToolDefinition};
+use turnwright_host::import;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
@@ -110,6 +112,14 @@ impl Spoken {
     }
 }
 
+/// The messages that the page has, by what it calls them.
+#[derive(Debug)]
+pub(crate) struct OnPage {
+    pub(crate) spoken: Vec<Spoken>,
+    /// What it calls that which each call gave.
+    pub(crate) results: BTreeMap<String, String>,
+}
+
 impl RunInput {
     /// What the page knows, for the model; nothing where it knows nothing, and `None` where it does not say.
     pub(crate) fn context(&self) -> Option<String> {
@@ -147,18 +157,31 @@ impl RunInput {
                     }
                     goes_on = true;
                 }
-                Said::System(_) => {}
-                Said::Answer { .. } | Said::Result { .. } | Said::Approval { .. } | Said::Reference { .. } | Said::Echo => {
-                    goes_on = false;
-                }
+                Said::Answer { .. } | Said::Reference { .. } | Said::Echo => goes_on = false,
+                // What a tool gave is no answer to what is said before it.
+                Said::System(_) | Said::Result { .. } | Said::Approval { .. } | Said::Elsewhere { .. } | Said::Nothing => {}
             }
         }
         Ok(spoken)
     }
 
+    /// What the page calls its messages.
+    pub(crate) fn on_page(&self) -> Result<OnPage, ApiError> {
+        let text = |message: &Value, key: &str| message.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let results = self.messages.iter().filter(|message| message.get("role").is_some_and(|role| role == "tool"));
+        let results = results.filter_map(|message| Some((text(message, "toolCallId")?, text(message, "id")?)));
+        Ok(OnPage { spoken: self.spoken()?, results: results.collect() })
+    }
+
+    /// What people said last, where the page has no answer to it.
+    pub(crate) fn unanswered(&self) -> Result<Option<Spoken>, ApiError> {
+        let is_said = History::of(self.items()?).has_users();
+        Ok(self.spoken()?.pop().filter(|_| is_said))
+    }
+
     /// The calls whose results come after the newest answer.
     pub(crate) fn results(&self) -> Result<Vec<String>, ApiError> {
-        Ok(History::of(self.items()?).results().map(|(call, _)| call.to_owned()).collect())
+        Ok(History::of(self.items()?).results().map(|gave| gave.call.to_owned()).collect())
     }
 
     /// What was said.
@@ -190,12 +213,31 @@ fn item(place: &str, message: &Value) -> Result<Item, ApiError> {
             if call.is_empty() {
                 return Err(wrong("has no `toolCallId`".to_owned()));
             }
-            let wire = json!({"role": "tool", "tool_call_id": call, "content": content});
-            Ok(Item { said: Said::Result { call, content: blocks(place, content)? }, messages: Messages::Made(vec![wire]) })
+            let mut gave = blocks(place, content)?;
+            let error = text("error");
+            let wire = if error.is_empty() { content.clone() } else { failed(content, &error) };
+            if !error.is_empty() {
+                gave.insert(0, ContentBlock::text(&error));
+            }
+            let wire = json!({"role": "tool", "tool_call_id": call, "content": wire});
+            let said = Said::Result { call, content: gave, is_error: !error.is_empty() };
+            Ok(Item { said, messages: Messages::Made(vec![wire]) })
         }
-        "reasoning" | "activity" => Ok(Item { said: Said::Echo, messages: Messages::Made(Vec::new()) }),
+        "reasoning" => Ok(Item { said: Said::Echo, messages: Messages::Made(Vec::new()) }),
+        "activity" => Ok(Item { said: Said::Nothing, messages: Messages::Made(Vec::new()) }),
         _ => Err(wrong(format!("has the role `{role}`, which is not known here"))),
     }
+}
+
+/// What a tool gave that failed with this error, in the form that histories are taken over in.
+fn failed(content: &Value, error: &str) -> Value {
+    let error = json!({"type": "text", "text": import::failed_result(error.to_owned())});
+    let gave = match content {
+        Value::Array(parts) => parts.clone(),
+        Value::String(text) if !text.is_empty() => vec![json!({"type": "text", "text": text})],
+        _ => Vec::new(),
+    };
+    [error].into_iter().chain(gave).collect()
 }
 
 fn blocks(place: &str, content: &Value) -> Result<Vec<ContentBlock>, ApiError> {

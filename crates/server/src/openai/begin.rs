@@ -196,12 +196,15 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         ask.conversation = Some(conversation);
     }
     let has_results = ask.history.results().next().is_some();
+    // What ran elsewhere is put into no conversation that goes on.
+    let has_more = ask.history.fresh.iter().any(|item| matches!(item.said, Said::Elsewhere { .. }));
     if let Some(conversation) = &ask.conversation {
         if has_results && users.is_empty() && is_there(state, conversation).await? {
             let what = format!("no call of these results waits in conversation `{conversation}`");
             return Err(ApiError::invalid(what).about("messages"));
         }
-        if ask.history.before.is_empty() || is_there(state, conversation).await? {
+        let brings_history = ask.history.before_users().any(Item::says_something);
+        if !brings_history || is_there(state, conversation).await? {
             let is_own = |previous: &&String| ids::read_answer(PREFIX, previous).is_some_and(|(own, _)| own == *conversation);
             return match ask.previous.as_ref().filter(is_own) {
                 Some(previous) => say_after(state, previous, &ask, users, history).await,
@@ -209,7 +212,7 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
             };
         }
     }
-    if !has_results
+    if !(has_results || has_more)
         && ask.conversation.is_none()
         && !ask.history.before.is_empty()
         && let Some((conversation, turn, known_at_ms)) = match state.known().find(&before) {
@@ -229,10 +232,10 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         None => new_name(state, &ask)?,
     };
     if ask.history.before_users().any(Item::says_something) {
-        if let Some((at, call)) = &ask.history.lone {
-            let what = format!("the result names the call `{call}`, which no answer before it holds");
-            return Err(ApiError::invalid(what).about(format!("messages[{at}].tool_call_id")));
+        if let Some((at, what)) = &ask.history.stray {
+            return Err(ApiError::invalid(format!("the message {what}")).about(format!("messages[{at}].tool_call_id")));
         }
+        let users = ask.history.after_taken_over(users);
         state.engine().has_room_for(&users)?;
         let files = files::bring(state, &mut ask.history).await?;
         let begun = say_in_copy(state, conversation, &ask, users, history).await?;
@@ -327,7 +330,8 @@ pub(super) fn brings(ask: &Ask) -> Brings {
 
 /// Whether the request asks the model to go on after its own words, or to begin by itself, which OpenAI's API takes too.
 fn goes_on_alone(ask: &Ask) -> bool {
-    let is_quiet = ask.history.fresh.iter().all(|item| matches!(item.said, Said::System(_) | Said::Echo));
+    let is_quiet = |item: &Item| matches!(item.said, Said::System(_) | Said::Elsewhere { .. } | Said::Echo | Said::Nothing);
+    let is_quiet = ask.history.fresh.iter().all(is_quiet);
     let has_anything = !ask.history.before.is_empty() || ask.history.system.is_some();
     // Pages of AG-UI come back so, to be told.
     let is_of_openai = ask.again.is_some();
@@ -335,9 +339,10 @@ fn goes_on_alone(ask: &Ask) -> bool {
 }
 
 fn says_nothing(history: &History) -> ApiError {
-    let what = match history.fresh.last() {
-        Some(Item { said: Said::User(_), .. }) => "the user's message is empty; say something",
-        _ => "the last message must be a user's, or the result of a tool",
+    let what = if history.has_users() {
+        "the user's message is empty; say something"
+    } else {
+        "the last message must be a user's, or the result of a tool"
     };
     ApiError::invalid(what).about("messages")
 }

@@ -39,7 +39,13 @@ fn answered(item: &Item) -> Option<(CallId, Option<ConversationId>)> {
     match &item.said {
         Said::Result { call, .. } => ids::read_call(call),
         Said::Approval { request, .. } => ids::read_request(request).map(|(asked, held)| (asked.call, held)),
-        Said::System(_) | Said::User(_) | Said::Answer { .. } | Said::Reference { .. } | Said::Echo => None,
+        Said::System(_)
+        | Said::User(_)
+        | Said::Answer { .. }
+        | Said::Reference { .. }
+        | Said::Elsewhere { .. }
+        | Said::Echo
+        | Said::Nothing => None,
     }
 }
 
@@ -92,7 +98,7 @@ fn shows_after(journal: &Journal, item: &Item, answer: Seq) -> bool {
             None => is_later(ids::read_request(id).map(|(asked, _)| asked.call)),
         },
         Said::Result { .. } | Said::Approval { .. } => is_later(answered(item).map(|(call, _)| call)),
-        Said::System(_) | Said::User(_) | Said::Echo => false,
+        Said::System(_) | Said::User(_) | Said::Elsewhere { .. } | Said::Echo | Said::Nothing => false,
     }
 }
 

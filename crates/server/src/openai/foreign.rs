@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use turnwright_core::ContentBlock;
 
 use super::history::{Called, Item, Messages, Said};
+use super::ids;
 
 /// What says nothing by itself: thoughts of another model's, lists, and what is sealed for OpenAI alone.
 const SILENT: [&str; 7] = [
@@ -27,16 +28,16 @@ const TEXTS: [&str; 9] = ["filename", "name", "title", "url", "text", "logs", "s
 /// The item at this place of a request; `None` where it is of no such kind.
 pub(super) fn item(at: usize, kind: &str, item: &Value) -> Option<Item> {
     if SILENT.contains(&kind) {
-        return Some(silent());
+        return Some(silent(item));
     }
     let text = |key: &str| item.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     let call_id = text("call_id");
     if kind.ends_with("_output") {
-        let Some(call) = call_id else { return Some(silent()) };
+        let Some(call) = call_id else { return Some(silent(item)) };
         let said = came(item);
         let content = if said.is_empty() { Vec::new() } else { vec![ContentBlock::text(&said)] };
         let messages = Messages::Made(vec![json!({"role": "tool", "tool_call_id": call, "content": said})]);
-        return Some(Item { said: Said::Result { call, content }, messages });
+        return Some(Item { said: Said::Result { call, content, is_error: false }, messages });
     }
     let tool = kind.strip_suffix("_call")?;
     let call = |id: &str| {
@@ -53,15 +54,18 @@ pub(super) fn item(at: usize, kind: &str, item: &Value) -> Option<Item> {
     }
     let said = came(item);
     if said.is_empty() {
-        return Some(silent());
+        return Some(silent(item));
     }
     let id = text("id").unwrap_or_else(|| format!("{kind}_{at}"));
     let messages = vec![call(&id), json!({"role": "tool", "tool_call_id": id, "content": said})];
-    Some(Item { said: Said::Echo, messages: Messages::Made(messages) })
+    let said = Said::Elsewhere { name: tool.to_owned(), arguments: asked(item), gave: said };
+    Some(Item { said, messages: Messages::Made(messages) })
 }
 
-fn silent() -> Item {
-    Item { said: Said::Echo, messages: Messages::Made(Vec::new()) }
+fn silent(item: &Value) -> Item {
+    let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
+    let is_ours = ids::read_item(id).is_some() || ids::read_request(id).is_some();
+    Item { said: if is_ours { Said::Echo } else { Said::Nothing }, messages: Messages::Made(Vec::new()) }
 }
 
 fn asked(item: &Value) -> String {

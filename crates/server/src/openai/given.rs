@@ -1,6 +1,6 @@
 //! Results of a client's tools that a request brings: whose calls they answer, and whether these wait for them.
 
-use turnwright_core::{CallId, ContentBlock, ConversationId, Journal, MessageId, QuestionReason};
+use turnwright_core::{CallId, ConversationId, Journal, MessageId, QuestionReason};
 use turnwright_engine::{ClientResult, Engine, EngineError};
 
 use super::begin::Ask;
@@ -14,16 +14,15 @@ use crate::state::ServerState;
 pub(crate) fn given(ask: &Ask) -> Option<(ConversationId, Vec<ClientResult>)> {
     let mut conversation = ask.conversation.clone();
     let mut results = Vec::new();
-    for (call, content) in ask.history.results() {
-        let (call, held) = ids::read_call(call)?;
+    for gave in ask.history.results() {
+        let (call, held) = ids::read_call(gave.call)?;
         if let Some(held) = held {
             if conversation.as_ref().is_some_and(|named| *named != held) {
                 return None;
             }
             conversation = Some(held);
         }
-        let content = if content.is_empty() { vec![ContentBlock::text("")] } else { content.to_vec() };
-        results.push(ClientResult { call, content, is_error: false });
+        results.push(gave.to(call));
     }
     if results.is_empty() { None } else { Some((conversation?, results)) }
 }

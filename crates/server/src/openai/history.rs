@@ -1,9 +1,10 @@
 //! What a request says: the conversation as its client has it, with what is new at its end. Pure.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde_json::Value;
-use turnwright_core::{ContentBlock, Control, Entry, Journal, MessageId, TurnStatus, text_of};
+use turnwright_core::{CallId, ContentBlock, Control, Entry, Journal, MessageId, TurnStatus, is_blank, text_of};
+use turnwright_engine::ClientResult;
 
 use super::ids;
 use super::known::Fingerprint;
@@ -17,14 +18,35 @@ pub(crate) enum Said {
     User(Vec<ContentBlock>),
     /// A model's message, with its calls.
     Answer { text: String, calls: Vec<Called> },
-    /// What a tool of the client's gave.
-    Result { call: String, content: Vec<ContentBlock> },
+    /// What a tool of the client's gave, and whether the client says that it failed.
+    Result { call: String, content: Vec<ContentBlock>, is_error: bool },
     /// A person's decision about a call that waits, by its place in the request.
     Approval { at: usize, request: String, is_approved: bool, reason: Option<String> },
     /// An item of an answer of ours, by its place in the request and its name.
     Reference { at: usize, id: String },
-    /// Of our own making, sent back.
+    /// A call that ran elsewhere, and what it gave, as `messages` say it.
+    Elsewhere { name: String, arguments: String, gave: String },
+    /// Of our own making, sent back: what stands before it was said.
     Echo,
+    /// Nothing, to a model of ours.
+    Nothing,
+}
+
+/// What a tool of the client's gave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gave<'a> {
+    /// The call, as the client names it.
+    pub(crate) call: &'a str,
+    content: &'a [ContentBlock],
+    is_error: bool,
+}
+
+impl Gave<'_> {
+    /// As the result of this call.
+    pub(crate) fn to(self, call: CallId) -> ClientResult {
+        let content = if self.content.is_empty() { vec![ContentBlock::text("")] } else { self.content.to_vec() };
+        ClientResult { call, content, is_error: self.is_error }
+    }
 }
 
 /// A call that an answer makes.
@@ -39,12 +61,20 @@ impl Called {
     /// Of the form that Chat Completions and AG-UI have for one; nothing where it has no name.
     pub(crate) fn read(call: &Value) -> Option<Self> {
         let made = call.get("function").or_else(|| call.get("custom")).unwrap_or(call);
-        let arguments = match made.get("arguments").or_else(|| made.get("input")) {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => String::new(),
-            Some(other) => other.to_string(),
-        };
-        Some(Self { id: call.get("id")?.as_str()?.to_owned(), arguments })
+        Some(Self { id: call.get("id")?.as_str()?.to_owned(), arguments: arguments_of(made) })
+    }
+
+    /// Of the older form of Chat Completions; nothing where it has no name.
+    pub(super) fn read_function(call: &Value) -> Option<Self> {
+        Some(Self { id: by_name(call.get("name")?.as_str()?), arguments: arguments_of(call) })
+    }
+}
+
+fn arguments_of(made: &Value) -> String {
+    match made.get("arguments").or_else(|| made.get("input")) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
     }
 }
 
@@ -87,8 +117,8 @@ pub(crate) struct History {
     pub(crate) fresh: Vec<Item>,
     /// The place of each of those in the request.
     pub(crate) places: Vec<usize>,
-    /// The first result, by its place in the request, whose call no answer before it holds.
-    pub(crate) lone: Option<(usize, String)>,
+    /// The first result that is of no call, by its place in the request, and what is wrong with it.
+    pub(crate) stray: Option<(usize, String)>,
 }
 
 impl History {
@@ -96,7 +126,7 @@ impl History {
     pub(crate) fn of(items: Vec<Item>) -> Self {
         let mut history = Self::default();
         let mut system = Vec::new();
-        history.lone = lone(&items);
+        history.stray = stray(&items);
         for (at, item) in items.into_iter().enumerate() {
             match item.said {
                 Said::System(text) => system.push(text),
@@ -105,7 +135,12 @@ impl History {
                     history.before.push(item);
                     history.places.clear();
                 }
-                Said::User(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => {
+                Said::User(_)
+                | Said::Result { .. }
+                | Said::Approval { .. }
+                | Said::Elsewhere { .. }
+                | Said::Echo
+                | Said::Nothing => {
                     history.fresh.push(item);
                     history.places.push(at);
                 }
@@ -115,24 +150,35 @@ impl History {
         history
     }
 
-    /// All that people say at the end.
+    /// All that people say since the newest answer, and since what is of our own making, whatever stands between.
     pub(crate) fn users(&self) -> Vec<ContentBlock> {
-        let said = self.fresh.iter().skip(self.first_user()).filter_map(|item| match &item.said {
-            Said::User(content) => Some(content.clone()),
-            Said::System(_)
-            | Said::Answer { .. }
-            | Said::Result { .. }
-            | Said::Approval { .. }
-            | Said::Reference { .. }
-            | Said::Echo => None,
-        });
-        said.flatten().collect()
+        self.contents().flatten().cloned().collect()
+    }
+
+    /// Whether a person says something since the newest answer.
+    pub(crate) fn has_users(&self) -> bool {
+        self.contents().next().is_some()
+    }
+
+    /// How many blocks each of those messages has.
+    pub(crate) fn user_lengths(&self) -> Vec<usize> {
+        self.contents().map(<[ContentBlock]>::len).collect()
+    }
+
+    fn contents(&self) -> impl Iterator<Item = &[ContentBlock]> {
+        self.fresh.iter().skip(self.unsaid()).filter_map(content_of)
+    }
+
+    /// Where in `fresh` begins what was not said before.
+    fn unsaid(&self) -> usize {
+        let echo = self.fresh.iter().rposition(|item| item.said == Said::Echo);
+        echo.map_or(0, |at| at.saturating_add(1))
     }
 
     /// Where a part of that stands in the request, of Chat Completions.
     pub(crate) fn place_of(&self, mut part: usize) -> Option<String> {
-        for (item, at) in self.fresh.iter().zip(&self.places).skip(self.first_user()) {
-            let Said::User(content) = &item.said else { continue };
+        for (item, at) in self.fresh.iter().zip(&self.places).skip(self.unsaid()) {
+            let Some(content) = content_of(item) else { continue };
             if part < content.len() {
                 return Some(format!("messages[{at}].content[{part}]"));
             }
@@ -141,7 +187,7 @@ impl History {
         None
     }
 
-    /// What comes before that.
+    /// What is taken over where a conversation begins with the history: all up to the last thing that is no person's.
     pub(crate) fn before_users(&self) -> impl Iterator<Item = &Item> {
         self.before.iter().chain(self.fresh.iter().take(self.first_user()))
     }
@@ -152,18 +198,17 @@ impl History {
         self.before.iter_mut().chain(self.fresh.iter_mut().take(first))
     }
 
-    /// How many blocks each of those messages has.
-    pub(crate) fn user_lengths(&self) -> Vec<usize> {
-        let said = self.fresh.iter().skip(self.first_user()).map(|item| match &item.said {
-            Said::User(content) => content.len(),
-            _ => 0,
-        });
-        said.collect()
+    /// What is said after that, of all that people say; nothing where no model takes it.
+    pub(crate) fn after_taken_over(&self, mut said: Vec<ContentBlock>) -> Vec<ContentBlock> {
+        let before = self.fresh.iter().take(self.first_user()).skip(self.unsaid()).filter_map(content_of);
+        let count = before.map(<[ContentBlock]>::len).sum::<usize>().min(said.len());
+        said.drain(..count);
+        if is_blank(&said) { Vec::new() } else { said }
     }
 
     fn first_user(&self) -> usize {
-        let is_user = |item: &Item| matches!(item.said, Said::User(_));
-        self.fresh.iter().rposition(|item| !is_user(item)).map_or(0, |at| at.saturating_add(1))
+        let is_told = |item: &Item| content_of(item).is_none() && item.says_something();
+        self.fresh.iter().rposition(is_told).map_or(0, |at| at.saturating_add(1)).max(self.unsaid())
     }
 
     /// What people decided since the newest answer, each with its place in the request.
@@ -177,21 +222,40 @@ impl History {
             | Said::Answer { .. }
             | Said::Result { .. }
             | Said::Reference { .. }
-            | Said::Echo => None,
+            | Said::Elsewhere { .. }
+            | Said::Echo
+            | Said::Nothing => None,
         })
     }
 
     /// What tools of the client's gave since the newest answer.
-    pub(crate) fn results(&self) -> impl Iterator<Item = (&str, &[ContentBlock])> {
+    pub(crate) fn results(&self) -> impl Iterator<Item = Gave<'_>> {
         self.fresh.iter().filter_map(|item| match &item.said {
-            Said::Result { call, content } => Some((call.as_str(), content.as_slice())),
+            Said::Result { call, content, is_error } => Some(Gave { call, content, is_error: *is_error }),
             Said::System(_)
             | Said::User(_)
             | Said::Answer { .. }
             | Said::Approval { .. }
             | Said::Reference { .. }
-            | Said::Echo => None,
+            | Said::Elsewhere { .. }
+            | Said::Echo
+            | Said::Nothing => None,
         })
+    }
+}
+
+/// What a person says in it.
+fn content_of(item: &Item) -> Option<&[ContentBlock]> {
+    match &item.said {
+        Said::User(content) => Some(content),
+        Said::System(_)
+        | Said::Answer { .. }
+        | Said::Result { .. }
+        | Said::Approval { .. }
+        | Said::Reference { .. }
+        | Said::Elsewhere { .. }
+        | Said::Echo
+        | Said::Nothing => None,
     }
 }
 
@@ -238,15 +302,38 @@ pub(crate) fn completes(entry: &Entry) -> bool {
     matches!(entry, Entry::Control(Control::Ended { status: TurnStatus::Completed, .. }))
 }
 
-fn lone(items: &[Item]) -> Option<(usize, String)> {
-    let mut called: HashSet<&str> = HashSet::new();
+/// What the results of the older form are of, which have the name of their function alone.
+pub(crate) fn by_name(function: &str) -> String {
+    format!("{BY_NAME}{function}")
+}
+
+/// No call's name begins so.
+const BY_NAME: &str = "function ";
+
+fn stray(items: &[Item]) -> Option<(usize, String)> {
+    // How many calls of a name have no result yet.
+    let mut open: HashMap<&str, usize> = HashMap::new();
     items.iter().enumerate().find_map(|(at, item)| match &item.said {
         Said::Answer { calls, .. } => {
-            called.extend(calls.iter().map(|call| call.id.as_str()));
+            calls.iter().for_each(|call| *open.entry(&call.id).or_default() += 1);
             None
         }
-        Said::Result { call, .. } => (!called.contains(call.as_str())).then(|| (at, call.clone())),
-        Said::System(_) | Said::User(_) | Said::Approval { .. } | Said::Reference { .. } | Said::Echo => None,
+        Said::Result { call, .. } if call.starts_with(BY_NAME) => None,
+        Said::Result { call, .. } => match open.get_mut(call.as_str()) {
+            None => Some((at, format!("is the result of the call `{call}`, which no answer before it holds"))),
+            Some(0) => Some((at, format!("is a second result of the call `{call}`"))),
+            Some(count) => {
+                *count = count.saturating_sub(1);
+                None
+            }
+        },
+        Said::System(_)
+        | Said::User(_)
+        | Said::Approval { .. }
+        | Said::Reference { .. }
+        | Said::Elsewhere { .. }
+        | Said::Echo
+        | Said::Nothing => None,
     })
 }
 
@@ -262,8 +349,8 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
                 arguments_elsewhere(item).for_each(|arguments| fingerprint.named(arguments));
                 continue;
             }
-            Said::System(_) | Said::Echo => continue,
-            Said::User(_) | Said::Result { .. } | Said::Approval { .. } | Said::Reference { .. } => {
+            Said::System(_) | Said::Echo | Said::Nothing => continue,
+            Said::User(_) | Said::Result { .. } | Said::Approval { .. } | Said::Reference { .. } | Said::Elsewhere { .. } => {
                 mark_answer(fingerprint, answer.take());
             }
         }
@@ -272,12 +359,13 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
                 fingerprint.user(&text_of(content));
                 content.iter().filter_map(bytes_of).for_each(|bytes| fingerprint.attached(bytes));
             }
-            Said::Result { call, content } => {
+            Said::Result { call, content, .. } => {
                 fingerprint.result(call, &text_of(content));
                 content.iter().filter_map(bytes_of).for_each(|bytes| fingerprint.attached(bytes));
             }
             Said::Approval { request: id, .. } | Said::Reference { id, .. } => fingerprint.named(id),
-            Said::System(_) | Said::Answer { .. } | Said::Echo => {}
+            Said::Elsewhere { name, arguments, gave } => fingerprint.ran([name, arguments, gave]),
+            Said::System(_) | Said::Answer { .. } | Said::Echo | Said::Nothing => {}
         }
     }
     mark_answer(fingerprint, answer);
@@ -289,14 +377,16 @@ fn mark_answer(fingerprint: &mut Fingerprint, answer: Option<(Vec<&str>, Vec<&st
     }
 }
 
-/// The arguments of the calls of an answer, where it was given elsewhere: the names of our own are each of one call, what others are
-/// called may be called so again.
+/// The arguments of calls that were made elsewhere: the names of our own are each of one call, what others are called may be called so
+/// again.
 pub(crate) fn arguments_elsewhere(item: &Item) -> impl Iterator<Item = &str> {
-    let calls = match &item.said {
-        Said::Answer { calls, .. } if calls.iter().any(|call| ids::read_call(&call.id).is_none()) => calls.as_slice(),
-        _ => &[],
+    let (calls, ran) = match &item.said {
+        Said::Answer { calls, .. } if calls.iter().any(|call| ids::read_call(&call.id).is_none()) => (calls.as_slice(), None),
+        Said::Elsewhere { arguments, .. } => (&[][..], Some(arguments)),
+        _ => (&[][..], None),
     };
-    calls.iter().map(|call| call.arguments.as_str()).filter(|arguments| !arguments.is_empty())
+    let made = calls.iter().map(|call| &call.arguments).chain(ran);
+    made.map(String::as_str).filter(|arguments| !arguments.is_empty())
 }
 
 /// What a block holds that its text does not tell.

@@ -8,6 +8,7 @@ use turnwright_host::import;
 use super::clients;
 use super::foreign;
 use super::history::{Called, Item, Messages, Said};
+use super::ids;
 use super::parts::{blocks, plain_text};
 use crate::error::ApiError;
 
@@ -64,7 +65,7 @@ fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
             let output = item.get("output").filter(|output| !output.is_null());
             let output = output.ok_or_else(|| wrong("has no `output`".to_owned()))?;
             let messages = Messages::Made(vec![json!({"role": "tool", "tool_call_id": call, "content": output})]);
-            Ok(Item { said: Said::Result { call, content: blocks(place, output)? }, messages })
+            Ok(Item { said: Said::Result { call, content: blocks(place, output)?, is_error: false }, messages })
         }
         "mcp_approval_response" => {
             let is_approved =
@@ -73,21 +74,21 @@ fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
             Ok(Item { said, messages: Messages::Made(Vec::new()) })
         }
         "item_reference" => Ok(Item { said: Said::Reference { at, id: needed("id")? }, messages: Messages::Made(Vec::new()) }),
-        "mcp_call" => Ok(Item { said: Said::Echo, messages: Messages::Made(ran(at, item)) }),
+        "mcp_call" => Ok(ran(at, item)),
         kind => foreign::item(at, kind, item).ok_or_else(|| wrong(format!("is of type `{kind}`, which is not known here"))),
     }
 }
 
 /// A call that a server of tools ran, and what came of it.
-fn ran(at: usize, item: &Value) -> Vec<Value> {
+fn ran(at: usize, item: &Value) -> Item {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     let id = text("id").map_or_else(|| format!("mcp_{at}"), str::to_owned);
     let name = match (text("server_label"), text("name").unwrap_or("unknown")) {
         (Some(server), tool) => qualified(server, tool),
         (None, tool) => tool.to_owned(),
     };
-    let function = json!({"name": name, "arguments": text("arguments").unwrap_or_default()});
-    let call = json!({"id": id, "type": "function", "function": function});
+    let arguments = text("arguments").unwrap_or_default();
+    let call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
     let output = match item.get("error").filter(|error| !error.is_null()) {
         None => text("output").map(str::to_owned),
         Some(error) => {
@@ -96,6 +97,9 @@ fn ran(at: usize, item: &Value) -> Vec<Value> {
             Some(import::failed_result(said.unwrap_or_else(|| error.to_string())))
         }
     };
-    let result = output.map(|output| json!({"role": "tool", "tool_call_id": id, "content": output}));
-    [json!({"role": "assistant", "content": null, "tool_calls": [call]})].into_iter().chain(result).collect()
+    let result = output.as_ref().map(|output| json!({"role": "tool", "tool_call_id": id, "content": output}));
+    let call = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    let elsewhere = || Said::Elsewhere { name, arguments: arguments.to_owned(), gave: output.unwrap_or_default() };
+    let said = ids::read_item(&id).map_or_else(elsewhere, |_ours| Said::Echo);
+    Item { said, messages: Messages::Made([call].into_iter().chain(result).collect()) }
 }

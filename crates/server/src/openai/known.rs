@@ -91,6 +91,11 @@ impl Fingerprint {
         (3_u8, call, text).hash(&mut self.0);
     }
 
+    /// A call that ran elsewhere: its name, its arguments, and what it gave.
+    pub(crate) fn ran(&mut self, call: [&str; 3]) {
+        (6_u8, call).hash(&mut self.0);
+    }
+
     /// Something of an earlier answer that is named and not said.
     pub(crate) fn named(&mut self, id: &str) {
         (5_u8, id).hash(&mut self.0);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_core::{ContentBlock, text_of};
 
-use super::history::{Called, Item, Messages, Said};
+use super::history::{Called, Item, Messages, Said, by_name};
 use super::parts::{blocks, plain_text};
 use crate::error::ApiError;
 
@@ -29,7 +29,11 @@ struct WireMessage<'a> {
     #[serde(borrow, default)]
     tool_calls: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    function_call: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
 }
 
 /// A text; nothing where it is something else.
@@ -41,10 +45,13 @@ fn raw_text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Calls, but for those without a name.
-fn raw_calls(raw: Option<&RawValue>) -> Vec<Called> {
-    let calls: Vec<Value> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    calls.iter().filter_map(Called::read).collect()
+/// Calls, but for those without a name. The older form makes one, of a function that is named.
+fn raw_calls(wire: &WireMessage<'_>) -> Vec<Called> {
+    let read = |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+    let calls = read(wire.tool_calls);
+    let calls = calls.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Called::read);
+    let function = read(wire.function_call);
+    calls.chain(function.as_ref().and_then(Called::read_function)).collect()
 }
 
 /// The `content` of a message. Most are one text, which is read without a value of it.
@@ -87,13 +94,16 @@ fn message(at: usize, message: &RawValue) -> Result<Item, ApiError> {
     let said = match raw_text(wire.role).as_deref() {
         Some("system" | "developer") => Said::System(text_of(&content.blocks(place)?)),
         Some("user") => Said::User(content.blocks(place)?),
-        Some("assistant") => Said::Answer { text: content.plain_text(), calls: raw_calls(wire.tool_calls) },
+        Some("assistant") => Said::Answer { text: content.plain_text(), calls: raw_calls(&wire) },
         Some("tool") => {
             let call = raw_text(wire.tool_call_id).filter(|id| !id.is_empty());
             let call = call.ok_or_else(|| wrong("has no `tool_call_id`".to_owned()))?.into_owned();
-            Said::Result { call, content: content.blocks(place)? }
+            Said::Result { call, content: content.blocks(place)?, is_error: false }
         }
-        Some("function") => Said::Echo,
+        Some("function") => {
+            let call = by_name(&raw_text(wire.name).unwrap_or_default());
+            Said::Result { call, content: content.blocks(place)?, is_error: false }
+        }
         Some(role) => {
             return Err(wrong(format!("has the role `{role}`; system, developer, user, assistant and tool are known")));
         }

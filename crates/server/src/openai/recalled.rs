@@ -112,17 +112,23 @@ fn of_history(items: &[Item]) -> Option<(Vec<Exchange>, Option<ConversationId>)>
                 None => exchanges.answered(text),
             },
             // What was decided, and what ran, stands between answers; what that gave is compared for itself.
-            Said::System(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => {}
+            Said::System(_)
+            | Said::Result { .. }
+            | Said::Approval { .. }
+            | Said::Elsewhere { .. }
+            | Said::Echo
+            | Said::Nothing => {}
             Said::Reference { .. } => return None,
         }
     }
     Some((exchanges.done(), waited))
 }
 
-/// What the client's tools gave, as text.
+/// What the client's tools gave, and those elsewhere, as text.
 fn given_in(items: &[Item]) -> Vec<String> {
     let given = items.iter().filter_map(|item| match &item.said {
         Said::Result { content, .. } => Some(text_of(content)),
+        Said::Elsewhere { gave, .. } => Some(gave.clone()).filter(|gave| !gave.is_empty()),
         _ => None,
     });
     given.collect()

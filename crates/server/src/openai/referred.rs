@@ -46,7 +46,13 @@ pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Op
                     return Err(wrong(*at, &format!("refers to `{id}`, which {what}")));
                 }
             }
-            Said::System(_) | Said::User(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => {}
+            Said::System(_)
+            | Said::User(_)
+            | Said::Result { .. }
+            | Said::Approval { .. }
+            | Said::Elsewhere { .. }
+            | Said::Echo
+            | Said::Nothing => {}
         }
     }
     let Some((at, id, (named, held))) = newest else { return Ok(None) };

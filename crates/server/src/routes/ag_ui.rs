@@ -27,7 +27,7 @@ use crate::extract::{State, Whole, id};
 use crate::named::{Named, SaidAs, says, standing};
 use crate::open_stream::OpenStream;
 use crate::openai::begin::{Ask, begin};
-use crate::openai::history::{self, History, Said};
+use crate::openai::history::{self, History};
 use crate::openai::ids;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
@@ -110,8 +110,8 @@ async fn before(
     };
     let back = match retry {
         Some(retry) => {
-            let spoken = input.spoken()?;
-            Some(state.engine().look(conversation, |journal| retried(conversation, journal, &spoken, retry)).await?)
+            let page = input.on_page()?;
+            Some(state.engine().look(conversation, |journal| retried(conversation, journal, &page, retry)).await?)
         }
         None if is_repeated => return Ok(Before::Repeated),
         None => comes_back(state, conversation, input).await?,
@@ -199,16 +199,17 @@ async fn comes_back(state: &ServerState, conversation: &ConversationId, input: &
     let history = History::of(input.items()?);
     let said = text_of(&history.users());
     let (says_nothing, is_alone) = (history.users().is_empty(), history.before.is_empty());
-    let (spoken, results) = (input.spoken()?, input.results()?);
+    let (page, results) = (input.on_page()?, input.results()?);
     let look = |journal: &Journal| {
         // While that is answered, what was said last is not said a second time.
-        let is_lost = || journal.open_turn().is_some_and(|turn| !turn.is_parked()) && says_again(journal, &spoken, &results);
+        let is_lost =
+            || journal.open_turn().is_some_and(|turn| !turn.is_parked()) && says_again(journal, &page.spoken, &results);
         let is_asked = results.is_empty() && !interrupts(conversation, journal).is_empty();
         // A message that the page has alone says nothing of its place.
         let is_repeated = is_asked && is_alone && is_said_last(journal, &said);
         let is_silent = is_repeated || (says_nothing && ran_here(journal, results.iter().map(String::as_str))) || is_lost();
         let is_back = is_silent || is_asked;
-        if is_back { (is_silent, back(conversation, journal, &spoken)) } else { (false, None) }
+        if is_back { (is_silent, back(conversation, journal, &page)) } else { (false, None) }
     };
     match state.engine().look(conversation, look).await {
         Ok((true, back)) => Ok(back),
@@ -243,8 +244,7 @@ async fn named<'a>(
     conversation: &'a ConversationId,
     input: &RunInput,
 ) -> Result<Option<(Named<'a>, Spoken)>, ApiError> {
-    let is_said = input.items()?.last().is_some_and(|item| matches!(item.said, Said::User(_)));
-    let Some(spoken) = input.spoken()?.pop().filter(|_| is_said) else { return Ok(None) };
+    let Some(spoken) = input.unanswered()? else { return Ok(None) };
     let all = input.messages.iter().filter_map(|message| message.get("id")?.as_str());
     let named = Named::of(state.engine(), conversation, ("ag-ui", &spoken.id), all).await?;
     Ok(named.map(|named| (named, spoken)))
@@ -255,8 +255,7 @@ async fn said_as(state: &ServerState, conversation: &ConversationId, input: &Run
     if let Some((named, _)) = named(state, conversation, input).await? {
         return Ok(Some(named.name()));
     }
-    let is_said = input.items()?.last().is_some_and(|item| matches!(item.said, Said::User(_)));
-    let Some(spoken) = input.spoken()?.pop().filter(|_| is_said) else { return Ok(None) };
+    let Some(spoken) = input.unanswered()? else { return Ok(None) };
     let words = serde_json::to_vec(&spoken.content).unwrap_or_default();
     Ok(Some(format!("ag-ui words {}", crate::routes::hash_of(&words))))
 }
@@ -357,11 +356,10 @@ fn given(conversation: &ConversationId, journal: &Journal, history: &History) ->
         let mut waiting = journal.turn().into_iter().flat_map(Turn::waiting);
         waiting.any(|(waits, question)| waits.id == call && question.reason == QuestionReason::ClientTool)
     };
-    let results = history.results().filter_map(|(name, content)| {
-        let (call, held) = ids::read_call(name)?;
+    let results = history.results().filter_map(|gave| {
+        let (call, held) = ids::read_call(gave.call)?;
         let is_it = held.is_none_or(|held| held == *conversation) && waits(call);
-        let content = if content.is_empty() { vec![ContentBlock::text("")] } else { content.to_vec() };
-        is_it.then_some(ClientResult { call, content, is_error: false })
+        is_it.then(|| gave.to(call))
     });
     results.collect()
 }
@@ -409,11 +407,10 @@ async fn say(
 ) -> Result<Part, ApiError> {
     let overlay = overlay(state, conversation, input).await?;
     let history = History::of(input.items()?);
-    if let Some((at, call)) = history.lone.as_ref().filter(|_| history.users().is_empty())
+    if let Some((at, what)) = &history.stray
         && let Err(EngineError::NotFound { .. }) = state.engine().look(conversation, |_| ()).await
     {
-        let what = format!("`messages[{at}]` is the result of the call `{call}`, which no answer before it holds");
-        return Err(ApiError::invalid(what));
+        return Err(ApiError::invalid(format!("`messages[{at}]` {what}")));
     }
     let known_as = said_as(state, conversation, input).await?.map(|name| SaidAs { name, after: said_last });
     let look = |journal: &Journal| journal.open_turn().is_some_and(|turn| turn.is_parked() || turn.is_held());
@@ -506,10 +503,10 @@ async fn resume(
         let asked = overlay(state, conversation, input).await?;
         engine.give_results_once(conversation, results, Some(asked), None).await?;
     }
-    let spoken = input.spoken()?;
+    let page = input.on_page()?;
     let look = |journal: &Journal| {
         let part = part_after(journal, &calls)?;
-        let again = (looks == 0).then(|| before_part(conversation, journal, &spoken, &part)).flatten();
+        let again = (looks == 0).then(|| before_part(conversation, journal, &page, &part)).flatten();
         Some((part, again))
     };
     let part = engine.look(conversation, look).await?;
