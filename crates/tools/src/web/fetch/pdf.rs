@@ -1,23 +1,30 @@
 //! The text of a PDF. Pure, and bounded: what a small file says may be large.
+//!
+//! Lopdf reads the values, and knows the page tree. Where it would do as much as a file says, whatever that is, it is not asked: for
+//! the places of the objects (`file.rs`), the maps of fonts (`cmap.rs`), and pages that are drawn by one stream a million times.
 
-use std::collections::BTreeMap;
+mod cmap;
+mod file;
+mod fonts;
+mod pen;
+mod words;
+
 use std::fmt::Write as _;
 
-use lopdf::content::{Content, Operation};
-use lopdf::{Document, Encoding, LoadOptions, Object, ObjectId};
+use lopdf::content::Content;
+use lopdf::{DecompressError, Dictionary, Document, Error, Object, ObjectId};
 use tokio::time::Instant;
 use turnwright_engine::source::ToolError;
 
+use self::fonts::Fonts;
+use self::pen::Pen;
+use self::words::{MAX_WORDS, words};
 use super::page::Page;
 use crate::error::failed;
 use crate::net::Answer;
 
-/// The most that all compressed objects of a file may come to, in bytes.
-const MAX_OBJECTS_BYTES: usize = 32 << 20;
 /// The most that the drawing of one page, or a table of a font, may come to, in bytes.
 const MAX_STREAM_BYTES: usize = 8 << 20;
-/// The most that the drawing of one page may say. Each word is held as a value of some hundred bytes.
-const MAX_WORDS: usize = 250_000;
 /// The most text that is taken, in bytes.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
@@ -48,23 +55,25 @@ pub(crate) struct Pdf {
 
 /// The pages of a PDF, as far as they were read until `deadline`; or why it cannot be read, for the model.
 pub(crate) fn read(body: &[u8], deadline: Instant) -> Result<Pdf, String> {
-    let options =
-        LoadOptions { max_decompressed_size: Some(MAX_OBJECTS_BYTES / object_streams(body).max(1)), ..LoadOptions::default() };
-    let document = Document::load_mem_with_options(body, options)
-        .map_err(|error| format!("the PDF is broken ({error}); try another source"))?;
-    if document.is_encrypted() {
-        return Err("the PDF is locked with a password; ask the person for its text".to_owned());
-    }
+    let file = file::read(body, deadline)?;
+    let document = &file.document;
     let (mut notes, mut pages): (Vec<String>, Vec<(u32, String)>) = (Vec::new(), Vec::new());
+    if !file.is_whole {
+        notes.push("parts of the PDF are missing: it is too large to read as a whole".to_owned());
+    }
+    let plain = Dictionary::from_iter([("Type", Object::Name(b"Font".to_vec()))]);
+    let mut reader = Reader { document, fonts: Fonts::new(document, &plain), deadline };
     let (mut bytes, mut unread) = (0_usize, 0_usize);
     for (number, id) in document.get_pages() {
-        if bytes > MAX_TEXT_BYTES || Instant::now() >= deadline {
-            notes.push(format!("the pages from {number} on are missing: the PDF is too large to read as a whole"));
-            break;
-        }
         let mut text = String::new();
-        if page_text(&document, id, &mut text).is_err() {
-            unread += 1;
+        let page = if bytes > MAX_TEXT_BYTES { Err(Unread::Late) } else { reader.page(id, &mut text) };
+        match page {
+            Ok(()) => {}
+            Err(Unread::Broken) => unread += 1,
+            Err(Unread::Late) => {
+                notes.push(format!("the pages from {number} on are missing: the PDF is too large to read as a whole"));
+                break;
+            }
         }
         text.truncate(text.trim_end().len());
         bytes += text.len();
@@ -76,7 +85,7 @@ pub(crate) fn read(body: &[u8], deadline: Instant) -> Result<Pdf, String> {
     if pages.iter().all(|(_, text)| text.is_empty()) {
         notes.push("the PDF holds no text that can be read: its pages may be pictures".to_owned());
     }
-    let title = document.trailer.get(b"Info").ok().and_then(|info| title(&document, info));
+    let title = document.trailer.get(b"Info").ok().and_then(|info| title(document, info));
     Ok(Pdf { title, pages, notes })
 }
 
@@ -86,153 +95,83 @@ fn title(document: &Document, info: &Object) -> Option<String> {
     Some(title.trim().chars().filter(|letter| !letter.is_control()).take(300).collect())
 }
 
-/// How many streams of objects there are at most, whatever way their names are written (ISO 32000-1, section 7.3.5).
-fn object_streams(file: &[u8]) -> usize {
-    let is_one = |name: &[u8]| {
-        let mut bytes = name.iter().copied();
-        b"ObjStm".iter().all(|wanted| match bytes.next() {
-            Some(b'#') => {
-                let digits = [bytes.next(), bytes.next()].map(|digit| char::from(digit.unwrap_or(0)).to_digit(16));
-                matches!(digits, [Some(high), Some(low)] if high * 16 + low == u32::from(*wanted))
-            }
-            found => found == Some(*wanted),
-        })
-    };
-    memchr::memchr_iter(b'/', file).filter(|at| file.get(at + 1..).is_some_and(is_one)).count()
+/// Why a page has no text, or not all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unread {
+    /// It is broken, or says too much.
+    Broken,
+    /// The time is over.
+    Late,
 }
 
-fn page_text(document: &Document, id: ObjectId, out: &mut String) -> lopdf::Result<()> {
-    let fonts = document.get_page_fonts(id)?;
-    let readable = fonts.iter().filter_map(|(name, font)| {
-        let encoding = font.get_font_encoding_with_limit(document, MAX_STREAM_BYTES).ok()?;
-        Some((name.as_slice(), encoding))
-    });
-    let encodings: BTreeMap<&[u8], Encoding<'_>> = readable.collect();
-    let content = document.get_page_content_with_limit(id, MAX_STREAM_BYTES)?;
-    if words(&content) > MAX_WORDS {
-        return Err(lopdf::Error::InvalidStream(format!("it says more than {MAX_WORDS} words")));
+/// Reads page after page.
+struct Reader<'a> {
+    document: &'a Document,
+    fonts: Fonts<'a>,
+    deadline: Instant,
+}
+
+impl<'a> Reader<'a> {
+    /// To be asked before each step that may take long.
+    fn in_time(&self) -> Result<(), Unread> {
+        if Instant::now() < self.deadline { Ok(()) } else { Err(Unread::Late) }
     }
-    let content = Content::decode(&content)?;
-    let mut pen = Pen { out, encoding: None, size: 12.0, scale: 1.0, at: (0.0, 0.0), leading: 0.0, last: None };
-    for operation in &content.operations {
-        pen.follow(operation, &encodings);
-        if pen.out.len() > MAX_TEXT_BYTES {
-            break;
+
+    fn page(&mut self, id: ObjectId, out: &mut String) -> Result<(), Unread> {
+        let content = self.content(id)?;
+        if words(&content) > MAX_WORDS {
+            return Err(Unread::Broken);
         }
-    }
-    Ok(())
-}
-
-/// How many operands and operators there are at most (ISO 32000-1, section 7.2): each begins behind white space, or with a sign of its
-/// own.
-fn words(content: &[u8]) -> usize {
-    let is_space = |byte: u8| matches!(byte, 0 | b'\t' | b'\n' | 0x0c | b'\r' | b' ');
-    let mut was_space = true;
-    let begins = |byte: &&u8| {
-        let is_first = was_space && !is_space(**byte);
-        was_space = is_space(**byte);
-        is_first || matches!(**byte, b'(' | b'<' | b'[' | b'/')
-    };
-    content.iter().filter(begins).count()
-}
-
-/// Writes what a page shows, with the white space that its places mean.
-struct Pen<'a> {
-    out: &'a mut String,
-    encoding: Option<&'a Encoding<'a>>,
-    /// Of the font.
-    size: f32,
-    /// Of the text's own coordinates.
-    scale: f32,
-    /// Where the line begins.
-    at: (f32, f32),
-    leading: f32,
-    /// Where the last text was shown, and how many characters it had.
-    last: Option<(f32, f32, usize)>,
-}
-
-impl<'a> Pen<'a> {
-    /// The operators of ISO 32000-1, section 9.4.
-    fn follow(&mut self, operation: &Operation, encodings: &'a BTreeMap<&[u8], Encoding<'a>>) {
-        let operands = &operation.operands;
-        let number = |index: usize| operands.get(index).and_then(|operand| operand.as_float().ok()).unwrap_or(0.0);
-        match operation.operator.as_str() {
-            "BT" => (self.at, self.scale) = ((0.0, 0.0), 1.0),
-            "Tf" => {
-                self.encoding = operands.first().and_then(|name| encodings.get(name.as_name().ok()?));
-                self.size = number(1).abs();
-            }
-            "TL" => self.leading = number(0),
-            "Td" => self.moved(number(0), number(1)),
-            "TD" => {
-                self.leading = -number(1);
-                self.moved(number(0), number(1));
-            }
-            "Tm" => {
-                self.scale = if number(3).abs() > f32::EPSILON { number(3) } else { 1.0 };
-                self.at = (number(4), number(5));
-            }
-            "T*" => self.moved(0.0, -self.leading),
-            "Tj" | "TJ" => self.show(operands),
-            "'" => {
-                self.moved(0.0, -self.leading);
-                self.show(operands);
-            }
-            "\"" => {
-                self.moved(0.0, -self.leading);
-                self.show(operands.get(2..).unwrap_or_default());
-            }
-            _ => {}
-        }
-    }
-
-    fn moved(&mut self, right: f32, up: f32) {
-        self.at = (self.at.0 + right * self.scale.abs(), self.at.1 + up * self.scale);
-    }
-
-    fn show(&mut self, operands: &[Object]) {
-        let Some(encoding) = self.encoding else { return };
-        let height = (self.size * self.scale).abs().max(1.0);
-        if let Some((x, y, chars)) = self.last {
-            let (right, down) = ((self.at.0 - x).abs(), (self.at.1 - y).abs());
-            let has_space = self.out.ends_with(char::is_whitespace);
-            if down > height * 1.8 {
-                self.out.push_str("\n\n");
-            } else if down > height * 0.5 {
-                self.out.push('\n');
-            } else if right > 0.1 && !has_space && (chars > 1 || right > height) {
-                // Text whose letters are placed one by one moves by a letter's width each time.
-                self.out.push(' ');
+        let fonts = self.page_fonts(id)?;
+        let mut pen = Pen::new(out);
+        for operation in Content::decode_iter(&content) {
+            self.in_time()?;
+            let operation = operation.map_err(|_| Unread::Broken)?;
+            let found = |name: &[u8]| fonts.iter().copied().find_map(|fonts| dictionary(self.document, fonts, name));
+            pen.follow(&operation, |name| found(name).and_then(|font| self.fonts.font(font)));
+            if pen.written() > MAX_TEXT_BYTES {
+                break;
             }
         }
-        let before = self.out.len();
-        written(self.out, encoding, operands);
-        let chars = self.out.get(before..).map_or(0, |shown| shown.chars().count());
-        if chars > 0 {
-            self.last = Some((self.at.0, self.at.1, chars));
+        Ok(())
+    }
+
+    /// The fonts of a page by their names, its own before those of the tree above it.
+    fn page_fonts(&self, id: ObjectId) -> Result<Vec<&'a Dictionary>, Unread> {
+        let document = self.document;
+        let (own, further) = document.get_page_resources(id).map_err(|_| Unread::Broken)?;
+        let further = further.into_iter().filter_map(|id| document.get_dictionary(id).ok());
+        Ok(own.into_iter().chain(further).filter_map(|found| dictionary(document, found, b"Font")).collect())
+    }
+
+    /// What draws a page. A stream of it that cannot be read is taken as it is, as others do.
+    fn content(&self, id: ObjectId) -> Result<Vec<u8>, Unread> {
+        let mut content = Vec::new();
+        for id in self.document.get_page_contents(id) {
+            self.in_time()?;
+            let Ok(stream) = self.document.get_object(id).and_then(Object::as_stream) else { continue };
+            let room = MAX_STREAM_BYTES.saturating_sub(content.len());
+            match stream.decompressed_content_with_limit(room) {
+                Ok(read) => content.extend(read),
+                Err(Error::Decompress(DecompressError::MemoryLimitExceeded { .. })) => return Err(Unread::Broken),
+                Err(_) if stream.content.len() <= room => content.extend_from_slice(&stream.content),
+                Err(_) => return Err(Unread::Broken),
+            }
+            content.push(b'\n');
         }
+        Ok(content)
     }
 }
 
-/// The text of the operands of `Tj` and `TJ`; a wide gap between two of them is a space.
-fn written(out: &mut String, encoding: &Encoding<'_>, operands: &[Object]) {
-    for operand in operands {
-        match operand {
-            Object::String(bytes, _) => {
-                if let Ok(text) = Document::decode_text(encoding, bytes) {
-                    out.extend(text.chars().filter(|letter| !letter.is_control() || *letter == '\n' || *letter == '\t'));
-                }
-            }
-            Object::Array(items) => {
-                for item in items {
-                    match item {
-                        Object::String(..) => written(out, encoding, std::slice::from_ref(item)),
-                        other if other.as_float().is_ok_and(|gap| gap < -180.0) && !out.ends_with(' ') => out.push(' '),
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
+/// The dictionary of a name in another one.
+fn dictionary<'a>(document: &'a Document, of: &'a Dictionary, name: &[u8]) -> Option<&'a Dictionary> {
+    of.get_deref(name, document).and_then(Object::as_dict).ok()
 }
+
+/// Adds the letters that are seen.
+fn push(out: &mut String, letters: impl Iterator<Item = char>) {
+    out.extend(letters.filter(|letter| !letter.is_control() || *letter == '\n' || *letter == '\t'));
+}
+
+#[cfg(test)]
+mod tests;
