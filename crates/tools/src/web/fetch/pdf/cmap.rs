@@ -214,7 +214,7 @@ mod tests {
     fn what_is_written_ends_where_enough_is() {
         let map = CMap::parse(format!("1 beginbfchar <41> <{}> endbfchar", "0042".repeat(5_000)).as_bytes()).unwrap();
         let mut out = String::new();
-        map.write(&[b'A'; 100_000], &mut out, 1_000);
+        map.write(&vec![b'A'; 100_000], &mut out, 1_000);
         assert_eq!(out.len(), 1_024);
     }
 }

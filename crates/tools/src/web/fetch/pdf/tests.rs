@@ -83,10 +83,10 @@ fn a_map_that_an_encoding_leads_to_is_no_other() {
 
 #[test]
 fn fonts_that_share_a_map_are_read_with_one() {
-    let fonts: String = (0..1_000).map(|font| format!("/F{font} << /Type /Font /ToUnicode 6 0 R >> ")).collect();
+    let fonts = (0..1_000).map(|font| format!("/F{font} << /Type /Font /ToUnicode 6 0 R >> ")).collect::<Vec<_>>().concat();
     let page = format!("<< /Type /Page /Parent 2 0 R /Resources << /Font << {fonts} >> >> /Contents 4 0 R >>");
-    let drawing: String = (0..1_000).map(|font| format!("BT /F{font} 12 Tf <0041> Tj ET ")).collect();
-    let codes: String = (0..0x2000_u16).map(|code| format!("<{code:04x}> <{code:04x}> ")).collect();
+    let drawing = (0..1_000).map(|font| format!("BT /F{font} 12 Tf <0041> Tj ET ")).collect::<Vec<_>>().concat();
+    let codes = (0..0x2000_u16).map(|code| format!("<{code:04x}> <{code:04x}> ")).collect::<Vec<_>>().concat();
     let map = format!("1 beginbfchar {codes} endbfchar");
     let objects =
         [text(CATALOGUE), text(PAGES), text(&page), stream("", drawing.as_bytes()), text("null"), packed("", map.as_bytes())];
@@ -96,7 +96,7 @@ fn fonts_that_share_a_map_are_read_with_one() {
 #[test]
 fn what_draws_a_page_many_times_ends_with_the_time() {
     let page = format!("<< /Type /Page /Parent 2 0 R /Contents [{}] >>", "4 0 R ".repeat(20_000));
-    let nothing = stream("/Filter [/FlateDecode /FlateDecode /ASCIIHexDecode]", &deflated(&deflated(&[b'>'; 4 << 20])));
+    let nothing = stream("/Filter [/FlateDecode /FlateDecode /ASCIIHexDecode]", &deflated(&deflated(&vec![b'>'; 4 << 20])));
     let body = file(&[text(CATALOGUE), text(PAGES), text(&page), nothing]);
     let begun = Instant::now();
     let read = read(&body, begun + Duration::from_secs(1)).unwrap();
@@ -110,7 +110,7 @@ fn no_object_is_read_twice_whatever_the_tables_say() {
     let drawing = b"BT /F0 12 Tf (Here) Tj ET";
     let large = format!("[{}]", "0 ".repeat(20_000));
     let plain = [text(CATALOGUE), text(PAGES), text(PAGE), stream("", drawing), text(PLAIN_FONT), text(&large)];
-    let often = file_with(&plain, |places| [places, &[places[5]; 20_000]].concat());
+    let often = file_with(&plain, |places| [places, &vec![places[5]; 20_000]].concat());
     assert_eq!(read_all(&often), said("Here"));
 
     // A length, and an end, that reach over all that follows.
@@ -119,7 +119,7 @@ fn no_object_is_read_twice_whatever_the_tables_say() {
         .collect();
     assert_eq!(read_all(&[file(&plain), within].concat()), said("Here"));
 
-    let index: String = (10..20_000).map(|number| format!("{number} 0 ")).collect();
+    let index = (10..20_000).map(|number| format!("{number} 0 ")).collect::<Vec<_>>().concat();
     let of_objects = packed(&format!("/Type /ObjStm /N 19990 /First {}", index.len()), format!("{index}{large}").as_bytes());
     let streamed = [text(CATALOGUE), text(PAGES), text(PAGE), stream("", drawing), text(PLAIN_FONT), of_objects];
     assert_eq!(read_all(&file(&streamed)), said("Here"));
@@ -170,7 +170,7 @@ fn a_file_without_an_end_is_read_as_far_as_it_goes() {
     let drawing = b"BT /F0 12 Tf (Here) Tj ET";
     let whole = file(&[text(CATALOGUE), text(PAGES), text(PAGE), text(PLAIN_FONT), text("null"), stream("", drawing)]);
     let whole = String::from_utf8(whole).unwrap().replace("4 0 R", "6 0 R").replace("5 0 R", "4 0 R");
-    let cut = &whole[..whole.find("endstream").unwrap()];
+    let cut = whole.split_once("endstream").unwrap().0;
     assert_eq!(read_all(cut.as_bytes()), said("Here"));
     let nothing = read(b"%PDF-1.7\n1 0 obj null endobj", Instant::now() + Duration::from_secs(9)).unwrap_err();
     assert_eq!(nothing, "the PDF is broken (it has no catalogue); try another source");
