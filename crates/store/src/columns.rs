@@ -1,6 +1,7 @@
 //! What both engines write into their columns in the same way, and make of what they read there.
 
 use turnwright_core::Seq;
+use turnwright_engine::accounts::Credential;
 use turnwright_engine::{KeptBy, StoreError};
 
 /// The integers of both are signed; what does not fit is further than any journal or clock goes.
@@ -16,6 +17,14 @@ pub(crate) fn conflict(next: i64) -> StoreError {
 /// The last place of a journal whose next one is this; `None` where there is none.
 pub(crate) fn before(next: i64) -> Option<Seq> {
     Seq::new(u64::try_from(next).ok()?.checked_sub(1)?)
+}
+
+/// What has to be there where a credential is added, in words.
+pub(crate) fn needed(credential: &Credential) -> String {
+    match &credential.parent {
+        None => format!("user `{}`", credential.user),
+        Some(parent) => format!("user `{}` with a credential `{parent}`", credential.user),
+    }
 }
 
 pub(crate) fn kept_by_text(kept_by: KeptBy) -> &'static str {

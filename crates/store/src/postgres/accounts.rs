@@ -8,7 +8,7 @@ use turnwright_engine::accounts::{Accounts, Credential, Identity, Role, SecretHa
 
 use super::values::Values;
 use super::{PostgresStore, clean, get, milliseconds, word};
-use crate::columns::integer;
+use crate::columns::{integer, needed};
 
 const ADD_USER: &str = r#"INSERT INTO "user" (id, name, role, is_enabled, created_at_ms, issuer, subject)
     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"#;
@@ -42,10 +42,12 @@ const REMOVE_USER: &str = staying!(
     known AS (DELETE FROM credential WHERE "user" IN (SELECT id FROM gone))
     SELECT id FROM gone"#
 );
-/// Nothing, where the user was removed meanwhile: the row is locked, so that a removal waits or comes first.
-const ADD_CREDENTIAL: &str = r#"INSERT INTO credential
+/// Nothing, where the user was removed meanwhile, or what it goes with: their rows are locked, so that a removal waits or comes first.
+const ADD_CREDENTIAL: &str = r#"WITH made_with AS MATERIALIZED (SELECT id FROM credential WHERE id = $7 FOR KEY SHARE)
+    INSERT INTO credential
     (hash, id, "user", kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms)
-    SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10 FROM "user" WHERE id = $3 FOR KEY SHARE
+    SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10 FROM "user"
+    WHERE id = $3 AND ($7 IS NULL OR EXISTS (SELECT 1 FROM made_with)) FOR KEY SHARE
     ON CONFLICT (hash) DO UPDATE SET name = excluded.name WHERE credential.id = excluded.id"#;
 const CREDENTIAL: &str = r#"SELECT hash, credential.id, "user", kind, credential.name, scopes, parent, credential.created_at_ms,
     expires_at_ms, used_at_ms, u.id, u.name, u.role, u.is_enabled, u.created_at_ms, u.issuer, u.subject
@@ -59,6 +61,11 @@ const CREDENTIAL_USED: &str = "UPDATE credential SET used_at_ms = $2 WHERE id = 
 const REMOVE_CREDENTIAL: &str = "WITH RECURSIVE gone (id) AS (SELECT id FROM credential WHERE id = $1
         UNION SELECT credential.id FROM gone JOIN credential ON credential.parent = gone.id)
     DELETE FROM credential WHERE id IN (SELECT id FROM gone) RETURNING id";
+/// What was made with one while it was removed, and is seen since.
+const REMOVE_LEFT: &str = "WITH RECURSIVE gone (id) AS (SELECT id FROM credential WHERE parent IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM credential AS made_with WHERE made_with.id = credential.parent)
+        UNION SELECT credential.id FROM gone JOIN credential ON credential.parent = gone.id)
+    DELETE FROM credential WHERE id IN (SELECT id FROM gone)";
 const REMOVE_EXPIRED: &str = "DELETE FROM credential WHERE expires_at_ms < $1";
 
 impl PostgresStore {
@@ -162,7 +169,7 @@ impl Accounts for PostgresStore {
                 ],
             )
             .await?;
-        if answer.count == 0 { Err(missing(format!("user `{}`", credential.user))) } else { Ok(()) }
+        if answer.count == 0 { Err(missing(needed(&credential))) } else { Ok(()) }
     }
 
     async fn credential(&self, hash: &SecretHash) -> Result<Option<(Credential, User)>, StoreError> {
@@ -186,6 +193,7 @@ impl Accounts for PostgresStore {
     async fn remove_credential(&self, id: &str) -> Result<(), StoreError> {
         let wanted = clean(id);
         let answer = self.pool.ask(REMOVE_CREDENTIAL, &[&wanted]).await?;
+        self.pool.ask(REMOVE_LEFT, &[]).await?;
         // Of several who do so at once, one has the row. Where the answer was lost nobody knows who had it: then nobody did.
         let is_ours = answer.rows.iter().any(|row| row.try_get::<_, &str>(0).is_ok_and(|gone| gone == wanted));
         if is_ours { Ok(()) } else { Err(missing(format!("credential `{id}`"))) }

@@ -10,7 +10,7 @@ use super::SqliteStore;
 use super::readers::Unread;
 use super::statements as sql;
 use super::write::{Verdict, Write};
-use crate::columns::integer;
+use crate::columns::{integer, needed};
 
 /// One change to the accounts.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Change {
             Self::AddUser(user) => format!("user `{}`", user.name),
             Self::SetUser { of, .. } | Self::RemoveUser { of, .. } => format!("user `{}`", of.id),
             Self::SetRole { id, .. } => format!("user `{id}`"),
-            Self::AddCredential(credential) => format!("user `{}`", credential.user),
+            Self::AddCredential(credential) => needed(credential),
             Self::Used { id, .. } | Self::RemoveCredential(id) => format!("credential `{id}`"),
             Self::RemoveExpired { .. } => "credentials".to_owned(),
         }

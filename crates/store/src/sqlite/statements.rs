@@ -110,10 +110,11 @@ statements! {
         (SELECT 1 FROM credential WHERE credential.user = 'local' AND kind <> 'link' AND (expires_at_ms IS NULL OR expires_at_ms > ?3)))
         LIMIT 1";
     REMOVE_USER = "DELETE FROM user WHERE id = ?1";
-    /// Nothing, where the user was removed meanwhile.
+    /// Nothing, where the user was removed meanwhile, or what it goes with.
     ADD_CREDENTIAL = "INSERT INTO credential
         (hash, id, user, kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms)
-        SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM user WHERE id = ?3";
+        SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM user
+        WHERE id = ?3 AND (?7 IS NULL OR EXISTS (SELECT 1 FROM credential WHERE credential.id = ?7))";
     CREDENTIAL = "SELECT hash, id, user, kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms
         FROM credential WHERE hash = ?1";
     CREDENTIAL_NAMED = "SELECT hash, id, user, kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms

@@ -187,6 +187,24 @@ pub(crate) async fn what_goes_with_a_credential_is_removed_with_it_and_once(full
     let least = usize::from(!full.loses_answers());
     assert!((least..=1).contains(&removed), "{removed} removed it");
     assert_eq!(accounts.credentials(&anna.id).await.unwrap(), [other]);
+    let late = Credential { parent: Some("t1".to_owned()), ..credential("s3", &anna, CredentialKind::Session) };
+    let gone = StoreError::Missing { what: "user `user_anna` with a credential `t1`".to_owned() };
+    assert_eq!(accounts.add_credential(late).await, Err(gone));
+}
+
+pub(crate) async fn what_is_made_with_a_credential_while_it_is_removed_goes_with_it(full: &dyn Full) {
+    let (one, other) = (full.open_all().await, full.open_all().await);
+    let (one, other): (&dyn Accounts, &dyn Accounts) = (&*one, &*other);
+    let anna = user("anna");
+    one.add_user(anna.clone()).await.unwrap();
+    for turn in 0..10 {
+        let first = format!("t{turn}");
+        one.add_credential(credential(&first, &anna, CredentialKind::Token)).await.unwrap();
+        let made =
+            Credential { parent: Some(first.clone()), ..credential(&format!("s{turn}"), &anna, CredentialKind::Session) };
+        let (_, _) = tokio::join!(one.add_credential(made), other.remove_credential(&first));
+        assert_eq!(one.credentials(&anna.id).await.unwrap(), []);
+    }
 }
 
 pub(crate) async fn what_expired_is_removed(full: &dyn Full) {

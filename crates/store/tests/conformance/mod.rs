@@ -149,6 +149,7 @@ full_claims! {
     accounts::a_user_is_changed_by_whoever_saw_what_they_are,
     accounts::the_last_admin_stays_also_where_two_take_the_role_of_each_other,
     accounts::what_goes_with_a_credential_is_removed_with_it_and_once,
+    accounts::what_is_made_with_a_credential_while_it_is_removed_goes_with_it,
     accounts::what_expired_is_removed,
     artifacts::a_file_belongs_to_its_owner_and_is_read_piece_by_piece,
     artifacts::what_no_conversation_holds_and_what_was_never_finished_goes_when_it_is_old,
