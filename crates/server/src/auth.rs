@@ -5,6 +5,7 @@
 //! another is not there for it. Not here: to whom things belong, which is the engine's to keep.
 
 mod accounts;
+mod admitted;
 mod caller;
 mod cookie;
 mod first_admin;
@@ -16,13 +17,15 @@ use std::sync::Arc;
 use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Redirect, Response};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use turnwright_engine::accounts::{CredentialKind, Role, Scope};
 use turnwright_host::AddressRange;
 
+pub(crate) use accounts::{Bounds, begin_session, issue_link_within, open_session};
 pub use accounts::{LINK_MS, NewCredential, TOKEN_PREFIX, issue, issue_link, new_user};
 use accounts::{NotKnown, known};
-pub(crate) use accounts::{begin_session, open_session};
+pub(crate) use admitted::Admitted;
+use admitted::Moment;
 pub(crate) use caller::{Caller, How};
 pub(crate) use cookie::Cookies;
 pub use first_admin::first_link;
@@ -30,7 +33,7 @@ use needs::{Need, need};
 pub(crate) use origin::same_origin;
 
 use crate::apps::{self, Apps};
-use crate::error::ApiError;
+use crate::error::{ApiError, Challenge};
 use crate::forwarded::Client;
 use crate::guard;
 use crate::openai::error::refusal;
@@ -49,46 +52,29 @@ pub enum Auth {
 /// Lets a request through as its caller's, or refuses it.
 pub(crate) async fn identify(state: &ServerState, request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
     let (mut head, body) = request.into_parts();
+    let moment = Moment::now(state);
     match admit(state, &head).await {
         Ok(caller) => {
+            head.extensions.insert(moment.of(caller.clone()));
             head.extensions.insert(caller);
             next(Request::from_parts(head, body)).await
         }
-        Err(refused) => refused.told(&head),
+        Err(refused) => told(refused, &head),
     }
 }
 
-/// A refusal, and whether signing in would help.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    error: ApiError,
-    challenge: Option<&'static str>,
-}
-
-impl From<ApiError> for Refused {
-    fn from(error: ApiError) -> Self {
-        Self { error, challenge: None }
+/// A refusal in the form that whoever asks can read.
+pub(crate) fn told(refused: ApiError, request: &Parts) -> Response {
+    let path = request.uri.path();
+    let is_unknown = refused.status() == StatusCode::UNAUTHORIZED;
+    if is_unknown && path == "/" && request.method == Method::GET {
+        return Redirect::to("login").into_response();
     }
+    let response = refused.into_response();
+    if path.starts_with("/v1/") { refusal(response) } else { response }
 }
 
-impl Refused {
-    /// The refusal in the form that whoever asks can read.
-    pub(crate) fn told(self, request: &Parts) -> Response {
-        let path = request.uri.path();
-        let is_unknown = self.error.status() == StatusCode::UNAUTHORIZED;
-        if is_unknown && path == "/" && request.method == Method::GET {
-            return Redirect::to("login").into_response();
-        }
-        let response = self.error.into_response();
-        let mut response = if path.starts_with("/v1/") { refusal(response) } else { response };
-        if let Some(challenge) = self.challenge {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        }
-        response
-    }
-}
-
-async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> {
+async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, ApiError> {
     let options = state.options();
     let route = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
     guard::said_once(&request.headers)?;
@@ -103,7 +89,7 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> 
         (false, false) => {}
         (true, false) | (false, true) => {
             let detail = "this name of the server is for the frames of apps alone, and they are at no other";
-            return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", detail).into());
+            return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", detail));
         }
     }
     if options.auth == Auth::Local {
@@ -138,20 +124,20 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> 
     if caller.may(scope) { Ok(caller) } else { Err(lacks(&caller, scope)) }
 }
 
-async fn caller(state: &ServerState, request: &Parts) -> Result<Caller, Refused> {
+async fn caller(state: &ServerState, request: &Parts) -> Result<Caller, ApiError> {
     let (method, headers) = (&request.method, &request.headers);
     let client = Client::of(&request.extensions);
     let accounts = state.accounts()?;
     let now_ms = state.engine().clock().now_ms();
     if let Some(token) = bearer(headers) {
         let found = match token {
-            Ok(token) => known(&**accounts, token, CredentialKind::Token, now_ms).await.map_err(ApiError::from)?,
+            Ok(token) => known(&**accounts, token, CredentialKind::Token, now_ms).await?,
             Err(()) => return Err(no_bearer()),
         };
         return found.map_err(|why| unknown(why, "token"));
     }
     if let Some(secret) = Cookies::of(state.site(), client).session(headers) {
-        let found = known(&**accounts, secret, CredentialKind::Session, now_ms).await.map_err(ApiError::from)?;
+        let found = known(&**accounts, secret, CredentialKind::Session, now_ms).await?;
         let caller = found.map_err(|why| unknown(why, "session"))?;
         let is_safe = method == Method::GET || method == Method::HEAD || method == Method::OPTIONS;
         if !is_safe || headers.contains_key(header::ORIGIN) {
@@ -162,7 +148,7 @@ async fn caller(state: &ServerState, request: &Parts) -> Result<Caller, Refused>
     let path = &state.site().path;
     let detail = format!("sign in: send a token as `Authorization: Bearer tw_…`, or open {path}/login in a browser");
     let error = ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
-    Err(Refused { error, challenge: Some("Bearer realm=\"turnwright\"") })
+    Err(error.with_challenge(Challenge::Token))
 }
 
 /// The token of a request; an error where the header is there and holds none.
@@ -179,13 +165,13 @@ fn bearer(headers: &HeaderMap) -> Option<Result<&str, ()>> {
     Some(token().ok_or(()))
 }
 
-fn no_bearer() -> Refused {
+fn no_bearer() -> ApiError {
     let detail = "the Authorization header holds no token; send `Authorization: Bearer tw_…`";
     let error = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_token", detail);
-    Refused { error, challenge: Some("Bearer realm=\"turnwright\", error=\"invalid_token\"") }
+    error.with_challenge(Challenge::Another)
 }
 
-fn unknown(why: NotKnown, what: &str) -> Refused {
+fn unknown(why: NotKnown, what: &str) -> ApiError {
     let detail = match why {
         NotKnown::Unknown => format!("this {what} is not known here, or was revoked"),
         NotKnown::Expired => format!("this {what} has expired"),
@@ -193,18 +179,12 @@ fn unknown(why: NotKnown, what: &str) -> Refused {
     };
     let code = if what == "token" { "invalid_token" } else { "session_over" };
     let error = ApiError::new(StatusCode::UNAUTHORIZED, code, detail);
-    Refused { error, challenge: Some("Bearer realm=\"turnwright\", error=\"invalid_token\"") }
+    error.with_challenge(Challenge::Another)
 }
 
 /// The caller is known and may not do this.
-fn lacks(caller: &Caller, scope: Scope) -> Refused {
-    let challenge = match scope {
-        Scope::Read => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"read\"",
-        Scope::Chat => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"chat\"",
-        Scope::Approve => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"approve\"",
-        Scope::Admin => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"admin\"",
-    };
-    Refused { error: not_allowed(caller, scope), challenge: Some(challenge) }
+fn lacks(caller: &Caller, scope: Scope) -> ApiError {
+    not_allowed(caller, scope).with_challenge(Challenge::With(scope))
 }
 
 /// What the caller lacks, in words.

@@ -4,6 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use turnwright_api::{FieldError, PROBLEM_CONTENT_TYPE, Problem};
 use turnwright_core::{FieldProblem, IdError, ProviderFailure, ProviderFailureKind};
+use turnwright_engine::accounts::Scope;
 use turnwright_engine::{EngineError, OverLimit, StoreError};
 
 /// A refusal, told as a problem document.
@@ -26,8 +27,34 @@ pub struct ApiError {
     retry_after: Option<u32>,
     /// Whether it repeats what a model provider said, which may repeat what a person did: that stands in no log.
     is_quoted: bool,
+    /// What the client would have to show, where it is not known or may do less (RFC 6750, section 3).
+    challenge: Option<Challenge>,
     /// What the log says instead of what the client is told: where the database is and why it fails is the operator's.
     for_operator: Option<Box<str>>,
+}
+
+/// What a client would have to show (RFC 6750, section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Challenge {
+    /// A token.
+    Token,
+    /// Another token.
+    Another,
+    /// One with this scope.
+    With(Scope),
+}
+
+impl Challenge {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "Bearer realm=\"turnwright\"",
+            Self::Another => "Bearer realm=\"turnwright\", error=\"invalid_token\"",
+            Self::With(Scope::Read) => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"read\"",
+            Self::With(Scope::Chat) => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"chat\"",
+            Self::With(Scope::Approve) => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"approve\"",
+            Self::With(Scope::Admin) => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"admin\"",
+        }
+    }
 }
 
 impl ApiError {
@@ -44,6 +71,7 @@ impl ApiError {
             is_final: false,
             retry_after: None,
             is_quoted: false,
+            challenge: None,
             for_operator: None,
         }
     }
@@ -104,6 +132,18 @@ impl ApiError {
         self
     }
 
+    /// The same, with what the client would have to show (RFC 6750, section 3).
+    pub(crate) fn with_challenge(mut self, challenge: Challenge) -> Self {
+        self.challenge = Some(challenge);
+        self
+    }
+
+    /// A key that stands for another request, as the client wrote it.
+    pub(crate) fn key_reused(key: String) -> Self {
+        let detail = EngineError::KeyReused { key }.to_string();
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", detail)
+    }
+
     /// Its status.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
@@ -152,6 +192,9 @@ impl IntoResponse for ApiError {
         if self.ends_connection {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        if let Some(challenge) = self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge.as_str()));
+        }
         let usual = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
         if let Some(seconds) = self.retry_after.or(usual) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -174,13 +217,10 @@ impl From<StoreError> for ApiError {
 
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
-        let error = match error {
-            // As the client wrote it: the route stands before it.
-            EngineError::KeyReused { key } => {
-                EngineError::KeyReused { key: key.split_once(' ').map(|(_, key)| key.to_owned()).unwrap_or(key) }
-            }
-            error => error,
-        };
+        // The route stands before what the client wrote.
+        if let EngineError::KeyReused { key } = error {
+            return Self::key_reused(key.split_once(' ').map(|(_, key)| key.to_owned()).unwrap_or(key));
+        }
         let (status, code) = match &error {
             EngineError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
             EngineError::Exists { .. } => (StatusCode::CONFLICT, "exists"),

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use turnwright_api::List;
 use turnwright_core::{ConversationId, IdError};
 
-use crate::auth::Caller;
+use crate::auth::{Admitted, Caller};
 use crate::body;
 use crate::door::Connection;
 use crate::error::ApiError;
@@ -112,6 +112,7 @@ impl FromRequest<ServerState> for Whole {
     async fn from_request(request: Request, state: &ServerState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         let body = body::read(&parts.headers, body, state.options()).await?;
+        Admitted::confirmed(state, &parts.extensions).await?;
         Ok(Self { headers: parts.headers, body })
     }
 }

@@ -13,8 +13,26 @@ pub(crate) enum Seems {
     /// Of this type.
     Of(&'static str),
     /// Text, as long as the rest of it is.
-    Text(String),
+    Text {
+        /// Its type.
+        media_type: String,
+        /// What it is where it is no text after all: some types begin with letters.
+        otherwise: Option<&'static str>,
+    },
 }
+
+impl Seems {
+    /// What a client is told where a file that seemed to be text is none.
+    pub(crate) fn no_text(&self) -> ApiError {
+        match self {
+            Self::Text { otherwise: Some(known), .. } => not_taken(known),
+            Self::Text { otherwise: None, .. } | Self::Of(_) => not_taken_as("of a type that is not known here"),
+        }
+    }
+}
+
+/// How many bytes in which there are letters alone may as well begin a text, whatever type begins with them.
+const LETTERS: usize = 16;
 
 /// What a file is that begins like this, where it was declared to be something.
 ///
@@ -26,19 +44,23 @@ pub(crate) fn of(beginning: &[u8], declared: Option<&str>) -> Result<Seems, ApiE
     let declared = declared.map(|declared| if declared == "image/jpg" { "image/jpeg".to_owned() } else { declared });
     let known = infer::get(beginning).filter(|known| known.matcher_type() != infer::MatcherType::Text);
     let Some(known) = known.map(|known| known.mime_type()) else {
-        return text(declared);
+        return text(declared, None);
     };
-    let Some(taken) = TAKEN.into_iter().find(|taken| *taken == known) else { return Err(not_taken(known)) };
+    let Some(taken) = TAKEN.into_iter().find(|taken| *taken == known) else {
+        let are_letters = beginning.iter().take(LETTERS).all(|byte| !byte.is_ascii_control() || byte.is_ascii_whitespace());
+        let may_be_text = are_letters && declared.as_deref().is_none_or(is_text_type);
+        return if may_be_text { text(declared, Some(known)) } else { Err(not_taken(known)) };
+    };
     match declared.filter(|declared| declared != taken) {
         Some(declared) => Err(mismatch(&declared, taken)),
         None => Ok(Seems::Of(taken)),
     }
 }
 
-fn text(declared: Option<String>) -> Result<Seems, ApiError> {
+fn text(declared: Option<String>, otherwise: Option<&'static str>) -> Result<Seems, ApiError> {
     match declared {
-        None => Ok(Seems::Text("text/plain".to_owned())),
-        Some(declared) if is_text_type(&declared) => Ok(Seems::Text(declared)),
+        None => Ok(Seems::Text { media_type: "text/plain".to_owned(), otherwise }),
+        Some(declared) if is_text_type(&declared) => Ok(Seems::Text { media_type: declared, otherwise }),
         Some(declared) if TAKEN.contains(&&*declared) => Err(mismatch(&declared, "something else")),
         Some(declared) => Err(not_taken(&declared)),
     }
@@ -99,7 +121,8 @@ mod tests {
     fn a_file_is_what_its_bytes_say_and_nothing_else_may_be_declared() {
         const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         type Row<'a> = (&'a [u8], Option<&'a str>, Result<Seems, &'a str>);
-        let table: [Row<'_>; 10] = [
+        let text = |media_type: &str, otherwise| Ok(Seems::Text { media_type: media_type.to_owned(), otherwise });
+        let table: [Row<'_>; 20] = [
             (PNG, None, Ok(Seems::Of("image/png"))),
             (PNG, Some("image/png"), Ok(Seems::Of("image/png"))),
             (PNG, Some("application/octet-stream"), Ok(Seems::Of("image/png"))),
@@ -107,7 +130,17 @@ mod tests {
             (PNG, Some("text/html"), Err("attachment_type_mismatch")),
             (b"%PDF-1.7", Some("application/pdf"), Ok(Seems::Of("application/pdf"))),
             (b"PK\x03\x04rest of it", None, Err("attachment_type_not_taken")),
-            (b"<html><script>", Some("text/html; charset=utf-8"), Ok(Seems::Text("text/html".to_owned()))),
+            (b"<html><script>", Some("text/html; charset=utf-8"), text("text/html", None)),
+            (b"BMI,weight\n22,70\n", Some("text/csv"), text("text/csv", Some("image/bmp"))),
+            (b"MAC addresses of it", None, text("text/plain", Some("audio/x-ape"))),
+            (b"SQLite tips, and more", None, text("text/plain", Some("application/vnd.sqlite3"))),
+            (b"MZ is a code of countries", None, text("text/plain", Some("application/vnd.microsoft.portable-executable"))),
+            (b"%!important words here", Some("text/markdown"), text("text/markdown", Some("application/postscript"))),
+            (b"ID3 is a tree of decisions", None, text("text/plain", Some("audio/mpeg"))),
+            (b"BZh is no word of any use", None, text("text/plain", Some("application/x-bzip2"))),
+            (b"BMI,weight\n22,70\n", Some("image/bmp"), Err("attachment_type_not_taken")),
+            (b"BMI,weight\n22,70\n", Some("image/png"), Err("attachment_type_not_taken")),
+            (b"BM\x36\0\0\0\0\0\0\0", Some("text/csv"), Err("attachment_type_not_taken")),
             (b"plain", Some("image/png"), Err("attachment_type_mismatch")),
             (b"plain", Some("video/mp4"), Err("attachment_type_not_taken")),
         ];

@@ -272,7 +272,7 @@ impl Remembered {
     /// The answer to a request that comes again.
     fn told(self, request: &Request) -> Result<Value, ApiError> {
         if self.fingerprint != request.fingerprint {
-            return Err(EngineError::KeyReused { key: request.written.clone() }.into());
+            return Err(ApiError::key_reused(request.written.clone()));
         }
         if let Some(UnderWay { since_ms, .. }) = self.under_way {
             return Err(under_way(since_ms));

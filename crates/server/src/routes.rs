@@ -47,7 +47,7 @@ use utoipa_axum::PathItemExt as _;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::apps::ROUTE;
-use crate::auth::{Refused, identify};
+use crate::auth::{identify, told};
 use crate::base_path::below;
 use crate::cors;
 use crate::door::people_only;
@@ -231,7 +231,7 @@ async fn enter(State(state): State<ServerState>, mut request: Request, next: Nex
     named(&state, request, async |request| {
         let reader = Reader::of(&request);
         let response = match believed {
-            Err(error) => Refused::from(error).told(&request.into_parts().0),
+            Err(error) => told(error, &request.into_parts().0),
             Ok(()) => {
                 identify(&state, request, async |request| {
                     people_only(auth, request, async |request| hidden(&state, request, next).await).await

@@ -337,6 +337,11 @@ impl ServerState {
         self.shared.revocations.subscribe()
     }
 
+    /// How often a credential came to count no more, at this process.
+    pub(crate) fn revocation_count(&self) -> u64 {
+        *self.shared.revocations.borrow()
+    }
+
     /// A credential, or all of a user's, may count no more: open streams look again.
     pub(crate) fn tell_of_revocation(&self) {
         self.shared.revocations.send_modify(|count| *count = count.wrapping_add(1));

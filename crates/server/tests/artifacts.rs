@@ -176,6 +176,14 @@ async fn a_form_with_two_files_is_refused_and_neither_is_kept() {
         assert!(detail.starts_with("the form has the files `a.txt` and `"), "{detail}");
         assert_eq!((files.drafts(), files.files().len()), (0, 0));
     }
+    // All of it counts, also what is passed over.
+    let note = |bytes: usize| format!("--x\r\ncontent-disposition: form-data; name=\"note\"\r\n\r\n{}\r\n", "n".repeat(bytes));
+    let (file, large) = (field("file", "; filename=\"a.txt\""), note((1 << 20) + 70_000));
+    for form in [large.clone() + &file, file.clone() + &large, file.clone() + &note(600_000) + &note(600_000)] {
+        let refused = send(form).await;
+        assert_eq!(refused.code(), (413, "attachment_too_large".to_owned()));
+        assert_eq!((refused.header("connection"), files.drafts(), files.files().len()), ("close", 0, 0));
+    }
     // Other fields are nothing to it, wherever they stand.
     let taken = send(field("note", "") + &field("file", "; filename=\"a.txt\"") + &field("note", "")).await;
     assert_eq!((taken.status, &taken.json()["name"]), (StatusCode::CREATED, &json!("a.txt")));
@@ -212,11 +220,12 @@ async fn of_an_upload_whose_client_is_gone_nothing_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_what_it_says_or_too_large_is_refused_and_leaves_nothing() {
     let server = server().await;
-    let table: [(&str, Vec<u8>, u16, &str); 6] = [
+    let table: [(&str, Vec<u8>, u16, &str); 7] = [
         ("image/jpeg", PNG.to_vec(), 422, "attachment_type_mismatch"),
         ("application/zip", b"PK\x03\x04....".to_vec(), 415, "attachment_type_not_taken"),
         ("text/plain", b"text with a \0".to_vec(), 415, "attachment_type_not_taken"),
         ("text/plain", "ß".as_bytes()[..1].to_vec(), 415, "attachment_type_not_taken"),
+        ("text/plain", b"MZ words and then \0\x01".to_vec(), 415, "attachment_type_not_taken"),
         ("text/plain", Vec::new(), 422, "attachment_empty"),
         ("text/plain", vec![b'x'; (1 << 20) + 1], 413, "attachment_too_large"),
     ];
@@ -228,6 +237,10 @@ async fn what_is_not_what_it_says_or_too_large_is_refused_and_leaves_nothing() {
         Err(std::io::Error::other("gone")),
     ]));
     assert_eq!(server.upload("a", "text/plain", broken).await.code(), (400, "body_cut_off".to_owned()));
+    let named = server.upload("a", "", b"BMI\0\0".to_vec()).await;
+    assert!(named.json()["detail"].as_str().unwrap().starts_with("the file is `image/bmp`;"), "{:?}", named.body);
+    let table = server.upload("a.csv", "text/csv", "BMI,weight\n22,70\n").await;
+    assert_eq!((table.status, &table.json()["media_type"]), (StatusCode::CREATED, &json!("text/csv")));
     let whole = server.upload("a", "text/plain", vec![b'x'; 1 << 20]).await;
     assert_eq!(whole.status, StatusCode::CREATED, "exactly the limit is taken");
     server.host.shutdown().await;

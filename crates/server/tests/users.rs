@@ -8,6 +8,8 @@ mod bad_input;
 mod base_path;
 #[path = "users/belonging.rs"]
 mod belonging;
+#[path = "users/bounds.rs"]
+mod bounds;
 #[path = "users/conditions.rs"]
 mod conditions;
 #[path = "users/cors.rs"]
@@ -16,6 +18,8 @@ mod cors;
 mod doors;
 #[path = "users/first_admin.rs"]
 mod first_admin;
+#[path = "users/meanwhile.rs"]
+mod meanwhile;
 #[path = "users/outside.rs"]
 mod outside;
 #[path = "users/people.rs"]

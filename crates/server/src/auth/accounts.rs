@@ -8,8 +8,9 @@ use turnwright_engine::accounts::{
     AccountSecret, Accounts, Credential, CredentialKind, Identity, Role, Scopes, SecretHash, User,
 };
 
-use super::caller::Caller;
+use super::caller::{Caller, How};
 use super::first_admin;
+use crate::error::ApiError;
 
 /// What every token begins with, so that people and scanners know one when they see it.
 pub const TOKEN_PREFIX: &str = "tw_";
@@ -17,6 +18,8 @@ pub const TOKEN_PREFIX: &str = "tw_";
 const SESSION_MS: u64 = 30 * 24 * 3_600_000;
 /// How long a link can be used: 15 minutes.
 pub const LINK_MS: u64 = 15 * 60_000;
+/// What people call a link.
+const LINK_NAME: &str = "sign-in link";
 /// How exactly it is known when a credential was used: a minute.
 const USED_EVERY_MS: u64 = 60_000;
 
@@ -107,24 +110,65 @@ pub(crate) async fn known(
     kind: CredentialKind,
     now_ms: u64,
 ) -> Result<Result<Caller, NotKnown>, StoreError> {
-    let Some((credential, user)) = accounts.credential(&SecretHash::of(secret)).await? else {
-        return Ok(Err(NotKnown::Unknown));
+    let found = accounts.credential(&SecretHash::of(secret)).await?;
+    let (credential, user) = match counting(found, kind, now_ms) {
+        Ok(counting) => counting,
+        Err(why) => return Ok(Err(why)),
     };
-    if credential.kind != kind {
-        return Ok(Err(NotKnown::Unknown));
-    }
-    if credential.expires_at_ms.is_some_and(|end| end <= now_ms) {
-        return Ok(Err(NotKnown::Expired));
-    }
-    if !user.is_enabled {
-        return Ok(Err(NotKnown::Disabled));
-    }
     let is_noted = credential.used_at_ms.is_some_and(|used| used.saturating_add(USED_EVERY_MS) > now_ms);
     if !is_noted && let Err(error) = accounts.credential_used(&credential.id, now_ms).await {
         // Whoever only reads is let in where nothing can be written.
         tracing::warn!(%error, credential = credential.id, "when a credential was used cannot be noted");
     }
     Ok(Ok(Caller::known(user, credential)))
+}
+
+/// What was found for a secret, where it lets its user in.
+pub(super) fn counting(
+    found: Option<(Credential, User)>,
+    kind: CredentialKind,
+    now_ms: u64,
+) -> Result<(Credential, User), NotKnown> {
+    let (credential, user) = found.filter(|(credential, _)| credential.kind == kind).ok_or(NotKnown::Unknown)?;
+    if credential.expires_at_ms.is_some_and(|end| end <= now_ms) {
+        return Err(NotKnown::Expired);
+    }
+    if user.is_enabled { Ok((credential, user)) } else { Err(NotKnown::Disabled) }
+}
+
+/// What may be done with what a caller makes for themselves: no more than they may, and no longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// What they may do.
+    pub(crate) scopes: Scopes,
+    /// The token by which they are known, and with which it is revoked.
+    pub(crate) parent: Option<String>,
+    /// When that token ends, in milliseconds since 1970 UTC.
+    pub(crate) end_ms: Option<u64>,
+}
+
+impl Bounds {
+    /// Those of a caller.
+    ///
+    /// # Errors
+    /// 404 where the token by which a browser was signed in is gone, and those of the store.
+    pub(crate) async fn of(caller: &Caller, accounts: &dyn Accounts) -> Result<Self, ApiError> {
+        let scopes = caller.scopes().clone();
+        let (parent, end_ms) = match caller.how() {
+            How::Token(used) => (Some(used.id.clone()), used.expires_at_ms),
+            // A browser that was signed in with a token can do no more than that.
+            How::Session(used) => match &used.parent {
+                Some(parent) => {
+                    let missing = || ApiError::not_found(format_args!("token `{parent}`"));
+                    let token = accounts.credential_named(parent).await?.ok_or_else(missing)?;
+                    (Some(token.id), token.expires_at_ms)
+                }
+                None => (None, None),
+            },
+            How::Nobody | How::Local => (None, None),
+        };
+        Ok(Self { scopes, parent, end_ms })
+    }
 }
 
 /// Signs a browser in for whoever holds a token, or a link: a link is used up by it.
@@ -134,14 +178,18 @@ pub(crate) async fn begin_session(
     user: &User,
     now_ms: u64,
 ) -> Result<AccountSecret, StoreError> {
-    let parent = match shown.kind {
-        CredentialKind::Token => Some(shown.id.clone()),
+    let (parent, last_ms) = match shown.kind {
+        CredentialKind::Token => (Some(shown.id.clone()), shown.expires_at_ms),
         CredentialKind::Link => {
             // Of two who use it at once, one gets past this.
             first_admin::use_up(accounts, shown).await?;
-            None
+            let made_with = match &shown.parent {
+                Some(parent) => accounts.credential_named(parent).await?,
+                None => None,
+            };
+            (shown.parent.clone(), made_with.and_then(|token| token.expires_at_ms))
         }
-        CredentialKind::Session => None,
+        CredentialKind::Session => (None, None),
     };
     let end = now_ms.saturating_add(SESSION_MS);
     let new = NewCredential {
@@ -149,10 +197,7 @@ pub(crate) async fn begin_session(
         kind: CredentialKind::Session,
         name: "browser".to_owned(),
         scopes: shown.scopes.clone(),
-        expires_at_ms: Some(match shown.kind {
-            CredentialKind::Token => shown.expires_at_ms.map_or(end, |token| token.min(end)),
-            CredentialKind::Link | CredentialKind::Session => end,
-        }),
+        expires_at_ms: Some(last_ms.map_or(end, |last| last.min(end))),
         parent,
     };
     accounts.remove_expired(now_ms).await?;
@@ -179,7 +224,29 @@ pub(crate) async fn open_session(accounts: &dyn Accounts, user: &User, now_ms: u
 /// # Errors
 /// As [`issue`].
 pub async fn issue_link(accounts: &Arc<dyn Accounts>, user: &User, now_ms: u64) -> Result<AccountSecret, StoreError> {
-    issue_link_called(accounts, "sign-in link", user, now_ms).await
+    issue_link_called(accounts, LINK_NAME, user, now_ms).await
+}
+
+/// The same for whoever makes one for themselves: the browser can do no more than they may.
+///
+/// # Errors
+/// As [`issue`].
+pub(crate) async fn issue_link_within(
+    accounts: &dyn Accounts,
+    user: &User,
+    bounds: Bounds,
+    now_ms: u64,
+) -> Result<AccountSecret, StoreError> {
+    let end = now_ms.saturating_add(LINK_MS);
+    let new = NewCredential {
+        user: user.id.clone(),
+        kind: CredentialKind::Link,
+        name: LINK_NAME.to_owned(),
+        scopes: bounds.scopes,
+        parent: bounds.parent,
+        expires_at_ms: Some(bounds.end_ms.map_or(end, |last| last.min(end))),
+    };
+    Ok(issue(accounts, new, now_ms).await?.0)
 }
 
 pub(super) async fn issue_link_called(

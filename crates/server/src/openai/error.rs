@@ -21,7 +21,7 @@ pub(crate) fn refusal(mut response: Response) -> Response {
     let status = status_of(&error);
     let body = serde_json::to_vec(&object(&error)).unwrap_or_default();
     let mut told = (status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
-    for name in [header::CONNECTION, header::RETRY_AFTER, header::ALLOW] {
+    for name in [header::CONNECTION, header::RETRY_AFTER, header::ALLOW, header::WWW_AUTHENTICATE] {
         if let Some(value) = response.headers().get(&name) {
             told.headers_mut().insert(name, value.clone());
         }

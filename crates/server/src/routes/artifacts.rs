@@ -18,17 +18,21 @@ use turnwright_engine::{Engine, StoreError};
 
 use super::idempotency::key;
 use super::json;
+use crate::auth::Admitted;
 use crate::body::drain;
 use crate::byte_range::Wanted;
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State};
 use crate::file_type::{self, Seems, TextCheck};
 use crate::openapi::{BodyRefused, Conflicting, FileBytes, IfNoneMatch, NotThere, RangeHeaders, Refused, RepeatableHeader};
-use crate::pace::{TooSlow, paced};
+use crate::pace::{TooSlow, Unread, paced};
 use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
 use crate::tag::is_known;
 use crate::timestamp::timestamp;
+
+/// How much a form may hold besides its file, in bytes.
+const FORM_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -67,23 +71,31 @@ pub(super) async fn upload(
     let key = key(&head.headers)?.map(str::to_owned);
     let declared = head.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("(not text)").to_owned());
     let is_form = declared.as_deref().is_some_and(|declared| declared.to_ascii_lowercase().starts_with("multipart/form-data"));
-    let stored = if is_form {
-        let body = Body::from_stream(paced(body, state.options().body_bytes_per_second));
-        let mut request = Request::from_parts(head, body);
+    // The length is told before a body that will be refused is sent, where the client waits for that.
+    let length = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let length = length.filter(|_| head.headers.contains_key(header::EXPECT));
+    let most = state.engine().limits().attachment_bytes;
+    let pieces = paced(body, state.options().body_bytes_per_second);
+    let extensions = head.extensions.clone();
+    let (name, unfinished, read) = if is_form {
+        let most = most.saturating_add(FORM_BYTES);
+        if length.is_some_and(|length| length > most) {
+            return Err(FormUnread::TooLarge { most }.into());
+        }
+        let mut request = Request::from_parts(head, Body::from_stream(bounded(pieces, most)));
         DefaultBodyLimit::disable().apply(&mut request);
-        from_form(&state, key, request).await?
+        from_form(&state, request).await?
     } else {
         let name = query.name.unwrap_or_else(|| "file".to_owned());
-        // The length is told before a body that will be refused is sent, where the client waits for that.
-        let length = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-        let most = state.engine().limits().attachment_bytes;
-        if let Some(length) = length.filter(|length| *length > most && head.headers.contains_key(header::EXPECT)) {
+        if let Some(length) = length.filter(|length| *length > most) {
             return Err(too_large(Some(length), most));
         }
-        let pieces = paced(body, state.options().body_bytes_per_second).map_err(|error| cut_off(&error));
+        let pieces = pieces.map_err(|error| cut_off(&error));
         let (unfinished, read) = taken(&state, pieces, declared.as_deref()).await?;
-        kept(&state, key, file_name(&name), unfinished, read).await?
+        (file_name(&name), unfinished, read)
     };
+    Admitted::confirmed(&state, &extensions).await?;
+    let stored = kept(&state, key, name, unfinished, read).await?;
     let location = format!("/api/v1/artifacts/{}", stored.get("id").and_then(Value::as_str).unwrap_or_default());
     let mut response = json(StatusCode::CREATED, stored);
     if let Ok(location) = HeaderValue::from_str(&location) {
@@ -92,10 +104,49 @@ pub(super) async fn upload(
     Ok(response)
 }
 
+/// Why a piece of a form is not there.
+#[derive(Debug, thiserror::Error)]
+enum FormUnread {
+    #[error(transparent)]
+    Unread(#[from] Unread),
+    #[error("the form is more than {most} bytes, the limit for its file with all that is beside it")]
+    TooLarge { most: usize },
+}
+
+impl From<FormUnread> for ApiError {
+    fn from(unread: FormUnread) -> Self {
+        match unread {
+            FormUnread::Unread(unread) => cut_off(&unread),
+            FormUnread::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "attachment_too_large", unread.to_string()).ending_connection()
+            }
+        }
+    }
+}
+
+/// The pieces of a form up to `most` bytes of all its fields; what is more is read to no end.
+fn bounded(
+    pieces: impl Stream<Item = Result<Bytes, Unread>> + Send + Unpin + 'static,
+    most: usize,
+) -> impl Stream<Item = Result<Bytes, FormUnread>> + Send + 'static {
+    futures_util::stream::unfold(Some((pieces, most)), move |rest| async move {
+        let (mut pieces, room) = rest?;
+        let piece = match pieces.next().await? {
+            Ok(piece) => piece,
+            Err(unread) => return Some((Err(unread.into()), None)),
+        };
+        if let Some(room) = room.checked_sub(piece.len()) {
+            return Some((Ok(piece), Some((pieces, room))));
+        }
+        drain(pieces).await;
+        Some((Err(FormUnread::TooLarge { most }), None))
+    })
+}
+
 /// The one file of a form: its field with the name `file`, or with a file's name.
-async fn from_form(state: &ServerState, key: Option<String>, request: Request) -> Result<Value, ApiError> {
+async fn from_form(state: &ServerState, request: Request) -> Result<(String, Unfinished, Read), ApiError> {
     let wrong = |what: String| ApiError::bad_request("invalid_form", format!("the form is wrong: {what}"));
-    let unread = |error: MultipartError| TooSlow::behind(&error).map_or_else(|| wrong(error.body_text()), ApiError::from);
+    let unread = |error: MultipartError| refused_behind(&error).unwrap_or_else(|| wrong(error.body_text()));
     let mut form = Multipart::from_request(request, &()).await.map_err(|error| wrong(error.body_text()))?;
     let mut file: Option<(String, Unfinished, Read)> = None;
     while let Some(field) = form.next_field().await.map_err(unread)? {
@@ -114,8 +165,7 @@ async fn from_form(state: &ServerState, key: Option<String>, request: Request) -
         let (unfinished, read) = taken(state, field.map_err(|error| cut_off(&error)), declared.as_deref()).await?;
         file = Some((name, unfinished, read));
     }
-    let (name, unfinished, read) = file.ok_or_else(|| ApiError::invalid("the form has no field `file`"))?;
-    kept(state, key, name, unfinished, read).await
+    file.ok_or_else(|| ApiError::invalid("the form has no field `file`"))
 }
 
 /// What is being stored, and no file yet. Where it is let go, also since whoever sends it is gone, its bytes are removed; those of a
@@ -237,8 +287,8 @@ async fn read(
                 Some(seems) => seems,
                 None => seems.insert(file_type::of(&piece, declared)?),
             };
-            if matches!(seems, Seems::Text(_)) && !check.takes(&piece) {
-                return Err(file_type::not_taken_as("of a type that is not known here"));
+            if matches!(seems, Seems::Text { .. }) && !check.takes(&piece) {
+                return Err(seems.no_text());
             }
             if let Some(draft) = unfinished.draft {
                 unfinished.artifacts.put_piece(draft, index, piece).await?;
@@ -251,8 +301,8 @@ async fn read(
     }
     let media_type = match seems {
         Some(Seems::Of(media_type)) => media_type.to_owned(),
-        Some(Seems::Text(media_type)) if check.is_whole() => media_type,
-        Some(Seems::Text(_)) => return Err(file_type::not_taken_as("text that is cut off in the middle of a character")),
+        Some(Seems::Text { media_type, .. }) if check.is_whole() => media_type,
+        Some(Seems::Text { .. }) => return Err(file_type::not_taken_as("text that is cut off in the middle of a character")),
         None => return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "attachment_empty", "the file is empty")),
     };
     Ok(Read { hasher, media_type, bytes: u64::try_from(size).unwrap_or(u64::MAX) })
@@ -273,8 +323,22 @@ fn too_large(length: Option<usize>, most: usize) -> ApiError {
 }
 
 fn cut_off(error: &(dyn Error + 'static)) -> ApiError {
-    let broken = || ApiError::bad_request("body_cut_off", format!("the file broke off: {error}"));
-    TooSlow::behind(error).map_or_else(broken, ApiError::from)
+    refused_behind(error).unwrap_or_else(|| ApiError::bad_request("body_cut_off", format!("the file broke off: {error}")))
+}
+
+/// What is told of a body that is too slow, or of a form that is too large, where that is behind a failure.
+fn refused_behind(error: &(dyn Error + 'static)) -> Option<ApiError> {
+    if let Some(slow) = TooSlow::behind(error) {
+        return Some(slow.into());
+    }
+    let mut behind = Some(error);
+    while let Some(error) = behind {
+        if let Some(FormUnread::TooLarge { most }) = error.downcast_ref() {
+            return Some(FormUnread::TooLarge { most: *most }.into());
+        }
+        behind = error.source();
+    }
+    None
 }
 
 fn told(artifact: Artifact) -> api::Artifact {

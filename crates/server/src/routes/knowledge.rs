@@ -1,7 +1,7 @@
 //! Documents that are looked up, those beside conversations, and what is remembered of the caller.
 
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use turnwright_api as api;
 use turnwright_engine::knowledge::{Beside, CollectionSize, FoundPiece, IndexedFile};
@@ -205,10 +205,10 @@ pub(super) async fn detach(
     params(IfNoneMatch),
     responses((status = 200, description = "It, with its `ETag`.", body = api::Memory), (status = 304, description = "The client has it."), Refused, NotThere)
 )]
-pub(super) async fn remembered(State(state): State, whole: Whole) -> Result<Response, ApiError> {
+pub(super) async fn remembered(State(state): State, headers: HeaderMap) -> Result<Response, ApiError> {
     let text = memory(&state)?.read(state.caller().user()).await.map_err(unstored)?;
     let told = api::Memory { text };
-    Ok(Tag::of_all(&told).answer(&whole.headers, &told))
+    Ok(Tag::of_all(&told).answer(&headers, &told))
 }
 
 /// Changes what is remembered of the caller. With `If-Match`, only where nobody changed it since.

@@ -4,19 +4,23 @@ mod forms;
 
 use std::sync::{Arc, OnceLock};
 
+use axum::BoxError;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use futures_util::TryStreamExt;
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, future, stream};
 use http::{Method, header};
 use turnwright_api::Problem;
 
 use self::forms::{McpHeaders, McpLastEvent, McpMessage, McpMethodHeaders, McpRefusal};
+use crate::auth::Admitted;
 use crate::error::ApiError;
 use crate::extract::State;
 use crate::open_stream::OpenStream;
 use crate::openapi::Refused;
-use crate::pace::{TooSlow, Unread, paced};
+use crate::pace::{Unread, paced};
+use crate::state::ServerState;
 
 /// Takes a message of an MCP client: opens a session, asks for something, or answers. Clients accept both `application/json` and
 /// `text/event-stream`.
@@ -92,26 +96,38 @@ pub(super) async fn leave(state: State, request: Request) -> Result<Response, Ap
 
 async fn answer(State(state): State, request: Request) -> Result<Response, ApiError> {
     let Some(endpoint) = state.mcp() else { return Err(super::no_such_route(&state, request.uri().path())) };
-    let slow: Arc<OnceLock<TooSlow>> = Arc::default();
-    let found = slow.clone();
-    let request = request.map(|body| {
-        let pieces = paced(body, state.options().body_bytes_per_second);
-        Body::from_stream(pieces.inspect_err(move |unread| {
-            if let Unread::Slow(slow) = unread {
-                // A body ends with the first.
-                let _ = found.set(*slow);
-            }
-        }))
-    });
+    let refused: Arc<OnceLock<ApiError>> = Arc::default();
+    let request = if request.method() == Method::POST { watched(&state, request, &refused) } else { request };
     // Clients open one of their own accord for each session; what they ask is answered by as many as there are questions.
     let is_lasting = request.method() == Method::GET;
     let stream = if is_lasting { OpenStream::of(&state)? } else { OpenStream::of_answer(&state)? };
     let answer = endpoint.http().answer(request).await.map(Body::new);
-    if let Some(slow) = slow.get() {
-        // What the protocol says of a body that broke off does not hold for one that does not come.
-        return Err(ApiError::from(*slow));
+    if let Some(error) = refused.get() {
+        // What the protocol says of a body that broke off does not hold for one that does not come, or comes too late.
+        return Err(error.clone());
     }
     let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let are_events = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
     Ok(if are_events { answer.map(|body| stream.around(body)) } else { answer })
+}
+
+/// The request with a body that ends in a failure where it comes too slowly, or its caller may not come in any more once it is there:
+/// that is `refused` then.
+fn watched(state: &ServerState, request: Request, refused: &Arc<OnceLock<ApiError>>) -> Request {
+    let (head, body) = request.into_parts();
+    // A body ends with the first.
+    let (slow, gone) = (refused.clone(), refused.clone());
+    let pieces = paced(body, state.options().body_bytes_per_second).inspect_err(move |unread| {
+        if let Unread::Slow(found) = unread {
+            let _ = slow.set(ApiError::from(*found));
+        }
+    });
+    let (state, extensions) = (state.clone(), head.extensions.clone());
+    let end = stream::once(async move {
+        let error = Admitted::confirmed(&state, &extensions).await.err()?;
+        let _ = gone.set(error.clone());
+        Some(Err::<Bytes, BoxError>(error.into()))
+    });
+    let whole = pieces.map_err(BoxError::from).chain(end.filter_map(future::ready));
+    Request::from_parts(head, Body::from_stream(whole))
 }

@@ -7,7 +7,7 @@ use axum::routing::get;
 use http::StatusCode;
 
 use super::installation;
-use crate::auth::Refused;
+use crate::auth::told;
 use crate::base_path::below;
 use crate::error::ApiError;
 
@@ -19,5 +19,5 @@ pub(crate) fn starting(path: &str) -> Router {
 async fn refused(request: Request) -> Response {
     let what = "the server is starting, which takes long where a large database is brought up; its log says what it does";
     let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "starting", what).worth_repeating_in(1);
-    Refused::from(error).told(&request.into_parts().0)
+    told(error, &request.into_parts().0)
 }

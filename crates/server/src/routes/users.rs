@@ -10,7 +10,7 @@ use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Role, Scope, Scopes, Staying, User};
 
 use super::{asked, json};
-use crate::auth::{How, LINK_MS, NewCredential, issue, issue_link, new_user, not_allowed};
+use crate::auth::{Bounds, LINK_MS, NewCredential, issue, issue_link, issue_link_within, new_user, not_allowed};
 use crate::error::ApiError;
 use crate::extract::{PageQuery, Params, Search, State, Whole, falling};
 use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader};
@@ -154,7 +154,8 @@ pub(super) async fn remove(
     }
 }
 
-/// Makes a link that signs a browser in as this user, once, within 15 minutes. For admins.
+/// Makes a link that signs a browser in as this user, once, within 15 minutes. For admins. For the caller themselves it is one by which
+/// the browser can do no more than the caller.
 #[utoipa::path(
     post,
     path = "/users/{id}/links",
@@ -168,8 +169,13 @@ pub(super) async fn link(State(state): State, Params(named): Params<Named>, whol
     let found = user(&*accounts, &named.id).await?;
     let now_ms = state.engine().clock().now_ms();
     let below = state.site().path.clone();
+    let is_own = found.id == *state.caller().user();
+    let bounds = if is_own { Some(Bounds::of(state.caller(), &*accounts).await?) } else { None };
     let made = async move {
-        let secret = issue_link(&accounts, &found, now_ms).await?;
+        let secret = match bounds {
+            Some(bounds) => issue_link_within(&*accounts, &found, bounds, now_ms).await?,
+            None => issue_link(&accounts, &found, now_ms).await?,
+        };
         let path = format!("{below}/login?code={}", secret.expose());
         Ok(api::SignInLink { path, expires_at: timestamp(now_ms.saturating_add(LINK_MS)) })
     };
@@ -178,7 +184,7 @@ pub(super) async fn link(State(state): State, Params(named): Params<Named>, whol
     Ok(json(StatusCode::CREATED, answer))
 }
 
-/// Makes a token for another user. For admins. The secret is shown this once.
+/// Makes a token for another user. For admins. The secret is shown this once. For the caller themselves it is as `makeToken` makes it.
 #[utoipa::path(
     post,
     path = "/users/{id}/tokens",
@@ -191,11 +197,16 @@ pub(super) async fn link(State(state): State, Params(named): Params<Named>, whol
 pub(super) async fn token_for(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let request: api::TokenRequest = whole.json()?;
     let found = user(&**state.accounts()?, &named.id).await?;
-    let scopes = scopes(&request)?;
-    if scopes.has(Scope::Admin) && found.role != Role::Admin {
-        return Err(ApiError::invalid("the scope admin is for admins, and this user is a member"));
-    }
-    let made = make(state.clone(), found.id, scopes, None, request);
+    let (scopes, made_with) = if found.id == *state.caller().user() {
+        own(&state, &request).await?
+    } else {
+        let scopes = scopes(&request)?;
+        if scopes.has(Scope::Admin) && found.role != Role::Admin {
+            return Err(ApiError::invalid("the scope admin is for admins, and this user is a member"));
+        }
+        (scopes, None)
+    };
+    let made = make(state.clone(), found.id, scopes, made_with, request);
     let route = format!("users/{}/tokens", named.id);
     Ok(json(StatusCode::CREATED, once(&state, asked(&whole)?, &route, Keeps::Secret(named_token), made).await?))
 }
@@ -229,26 +240,23 @@ pub(super) async fn tokens(State(state): State, Search(page): Search<PageQuery>)
 )]
 pub(super) async fn make_own(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let request: api::TokenRequest = whole.json()?;
-    let caller = state.caller().clone();
-    let scopes = if request.scopes.is_none() { Scopes::own().within(caller.scopes()) } else { scopes(&request)? };
-    if let Some(missing) = Scope::ALL.into_iter().find(|scope| scopes.has(*scope) && !caller.may(*scope)) {
-        return Err(not_allowed(&caller, missing));
-    }
-    let (parent, end) = match caller.how() {
-        How::Token(used) => (Some(used.id.clone()), used.expires_at_ms),
-        // A browser that was signed in with a token can do no more than that.
-        How::Session(used) => match &used.parent {
-            Some(parent) => {
-                let missing = || ApiError::not_found(format_args!("token `{parent}`"));
-                let token = state.accounts()?.credential_named(parent).await?.ok_or_else(missing)?;
-                (Some(token.id), token.expires_at_ms)
-            }
-            None => (None, None),
-        },
-        How::Nobody | How::Local => (None, None),
-    };
-    let made = make(state.clone(), caller.user().clone(), scopes, parent.map(|parent| (parent, end)), request);
+    let (scopes, made_with) = own(&state, &request).await?;
+    let made = make(state.clone(), state.caller().user().clone(), scopes, made_with, request);
     Ok(json(StatusCode::CREATED, once(&state, asked(&whole)?, "tokens", Keeps::Secret(named_token), made).await?))
+}
+
+/// With what a token was made that is revoked with it, and when that ends.
+type MadeWith = Option<(String, Option<u64>)>;
+
+/// What a token may do that the caller makes for themselves.
+async fn own(state: &ServerState, request: &api::TokenRequest) -> Result<(Scopes, MadeWith), ApiError> {
+    let caller = state.caller();
+    let scopes = if request.scopes.is_none() { Scopes::own().within(caller.scopes()) } else { scopes(request)? };
+    if let Some(missing) = Scope::ALL.into_iter().find(|scope| scopes.has(*scope) && !caller.may(*scope)) {
+        return Err(not_allowed(caller, missing));
+    }
+    let Bounds { parent, end_ms, .. } = Bounds::of(caller, &**state.accounts()?).await?;
+    Ok((scopes, parent.map(|parent| (parent, end_ms))))
 }
 
 /// A token that was made, in words.
@@ -281,7 +289,7 @@ async fn make(
     state: ServerState,
     user: UserId,
     scopes: Scopes,
-    made_with: Option<(String, Option<u64>)>,
+    made_with: MadeWith,
     request: api::TokenRequest,
 ) -> Result<api::NewToken, ApiError> {
     let now_ms = state.engine().clock().now_ms();

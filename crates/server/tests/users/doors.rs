@@ -269,3 +269,12 @@ async fn what_a_clients_tool_gave_is_taken_of_no_token_that_may_say_nothing_in_i
         assert!(taken.status == StatusCode::OK && taken.body.contains("Done."), "{door}: {}", taken.body);
     }
 }
+
+#[tokio::test]
+async fn what_only_looks_reads_no_body() {
+    let server = server().await;
+    let (_, token) = server.member("anna").await;
+    let headers = [("authorization", &*format!("Bearer {token}"))];
+    let large = "x".repeat(33 << 20);
+    assert_eq!(server.ask(Method::GET, "/api/v1/memory", &headers, &large).await.status, StatusCode::OK);
+}

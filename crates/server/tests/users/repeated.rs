@@ -315,3 +315,19 @@ async fn a_key_that_one_user_added_an_mcp_server_with_is_nothing_to_another() {
     assert_ne!(taken.code().1, "request_under_way");
     assert_eq!(add(&anna, "s1").await.json(), everyones.json());
 }
+
+#[tokio::test]
+async fn a_key_that_stands_for_another_request_is_told_as_it_was_written() {
+    let server = server().await;
+    let token = admin(&server, "root").await;
+    for (path, body, other) in [
+        ("/api/v1/users", json!({"name": "anna"}), json!({"name": "ben"})),
+        ("/api/v1/conversations", json!({"title": "one"}), json!({"title": "two"})),
+    ] {
+        let key = ("idempotency-key", "my key one");
+        assert_eq!(server.with(Method::POST, path, &token, key, body).await.status, StatusCode::CREATED, "{path}");
+        let reused = server.with(Method::POST, path, &token, key, other).await;
+        assert_eq!(reused.code(), (422, "idempotency_key_reused".to_owned()), "{path}");
+        assert!(reused.body.contains("`my key one`"), "{path}: {}", reused.body);
+    }
+}
