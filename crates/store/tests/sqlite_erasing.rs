@@ -203,7 +203,7 @@ async fn it_can_be_erased_while_so_much_is_written_that_the_log_is_put_back() {
     });
     loop {
         store.erase().await.unwrap();
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
         if let Some(written) = writing.try_join_next() {
             break written.unwrap();
         }

@@ -13,8 +13,8 @@ use turnwright_core::policy::Policy;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{
     ApproveMode, BudgetStop, ContentBlock, ConversationId, Elicitation, Finish, FinishReason, ModelFacts, ModelRef, Prices,
-    ProviderFailure, ProviderFailureKind, Sampling, SamplingBudget, SamplingMessage, SamplingOutcome, SamplingRole,
-    StopReason, StreamDelta, TurnSettings, TurnStatus, UserId, Wants,
+    ProviderFailure, ProviderFailureKind, Sampling, SamplingBudget, SamplingMessage, SamplingOutcome, SamplingRole, StopReason,
+    StreamDelta, TurnSettings, TurnStatus, UserId, Wants,
 };
 use turnwright_engine::{
     Balance, Budgets, Engine, EngineError, EngineParts, ModelInfo, ModelStream, NewConversation, NewMessage, Provider,

@@ -32,19 +32,8 @@ fn no_statement_reads_more_than_it_answers() {
     let wider: Vec<_> = steps.iter().filter(|(_, step)| wider(step)).map(|(name, _)| *name).collect();
 
     // The index of open turns is what it is asked for: all that are open, none of those that are over. So are all users and
-    // collections, and the admins among the users. Two look at each conversation's row, one of them twice, never while anybody appends.
-    assert_eq!(
-        wider,
-        [
-            "OPEN_TURNS",
-            "RUNNING_TURNS",
-            "USERS",
-            "ADMIN_STAYS",
-            "OLD_CONVERSATIONS",
-            "OLD_CONVERSATIONS",
-            "BEHIND",
-            "KNOWLEDGE_SIZES"
-        ]
-    );
+    // collections, and the admins among the users. One looks at each conversation's row, and OLD_CONVERSATIONS at those up to a key,
+    // never while anybody appends.
+    assert_eq!(wider, ["OPEN_TURNS", "RUNNING_TURNS", "USERS", "ADMIN_STAYS", "BEHIND", "KNOWLEDGE_SIZES"]);
     assert!(steps.len() > 10, "there are plans to look at: {steps:?}");
 }
