@@ -29,7 +29,7 @@ impl Turn {
                 self.rounds.offer_more(definitions.iter());
                 return Ok(());
             }
-            Entry::Control(Control::Hidden { .. }) => return Ok(()),
+            Entry::Control(Control::Hidden { .. } | Control::Settled { .. }) => return Ok(()),
             // People do so at any time, so that nothing else changes: a turn that waits for them waits.
             Entry::Control(Control::Compacted(compacted)) => return self.compact(seq, compacted),
             Entry::Control(Control::Uncompacted { .. }) => {
@@ -43,7 +43,6 @@ impl Turn {
                 }
                 return Ok(());
             }
-            Entry::Control(Control::Settled { .. }) => return Ok(()),
             _ if over => return Err("the turn is over"),
             Entry::User(message) => self.take_up(seq, &message.settings),
             Entry::Assistant(message) => self.apply_assistant(seq, message)?,
