@@ -154,8 +154,7 @@ pub(super) async fn remove(
     }
 }
 
-/// Makes a link that signs a browser in as this user, once, within 15 minutes. For admins. For the caller themselves it is one by which
-/// the browser can do no more than the caller.
+/// Makes a link that signs a browser in as this user, once, within 15 minutes. For admins; their own is bound as their tokens are.
 #[utoipa::path(
     post,
     path = "/users/{id}/links",
