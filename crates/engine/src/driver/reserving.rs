@@ -30,7 +30,7 @@ pub(super) enum Leave {
     /// There are no budgets.
     Free,
     /// This is reserved, at this place.
-    Reserved(Seq, Reserved),
+    Reserved(Seq, Box<Reserved>),
     /// Nothing yet.
     NotYet,
 }
@@ -42,7 +42,7 @@ pub(super) fn leave(inner: &Inner, books: &Books, purpose: Purpose, epoch: u64, 
     }
     let is_meant = |seq: Seq| Some(seq) != used;
     let open = books.open().iter().find(|open| open.reserved.purpose == purpose && open.epoch == epoch && is_meant(open.seq));
-    open.map_or(Leave::NotYet, |open| Leave::Reserved(open.seq, open.reserved.clone()))
+    open.map_or(Leave::NotYet, |open| Leave::Reserved(open.seq, Box::new(open.reserved.clone())))
 }
 
 /// A model cannot be asked before what that may come to is reserved.
@@ -78,7 +78,7 @@ impl Driver {
             Leave::Free => Ok(None),
             Leave::Reserved(seq, reserved) => {
                 self.used = Some(seq);
-                Ok(Some(reserved))
+                Ok(Some(*reserved))
             }
             Leave::NotYet => {
                 self.reserving.begin(&self.inner, &self.live, purpose);

@@ -137,7 +137,9 @@ pub(super) async fn store(
             Err(StoreError::Conflict { next }) if tries > 0 && next > at => match live.refresh(&*inner.store).await {
                 Ok(()) if !has_stored(live, at, &entries) => return Err(StoreError::Conflict { next }),
                 Ok(()) => {
-                    entries.iter().for_each(|entry| tell_of(inner, entry));
+                    for entry in &entries {
+                        tell_of(inner, entry);
+                    }
                     return Ok(());
                 }
                 Err(error) => error,

@@ -315,7 +315,9 @@ fn stray(items: &[Item]) -> Option<(usize, String)> {
     let mut open: HashMap<&str, usize> = HashMap::new();
     items.iter().enumerate().find_map(|(at, item)| match &item.said {
         Said::Answer { calls, .. } => {
-            calls.iter().for_each(|call| *open.entry(&call.id).or_default() += 1);
+            for call in calls {
+                *open.entry(&call.id).or_default() += 1;
+            }
             None
         }
         Said::Result { call, .. } if call.starts_with(BY_NAME) => None,

@@ -58,7 +58,7 @@ async fn a_tool_of_a_page_that_failed_is_told_as_one() {
     let outcomes = async |server: &Server| {
         let journal = server.engine.journal(&"c1".parse().unwrap()).await.unwrap();
         let results = journal.entries().iter().filter_map(|stored| match &*stored.entry {
-            Entry::Result(result) => Some((text_of(&result.content), result.outcome.clone())),
+            Entry::Result(result) => Some((text_of(&result.content), result.outcome)),
             _ => None,
         });
         results.collect::<Vec<_>>()
@@ -78,7 +78,7 @@ async fn a_tool_of_a_page_that_failed_is_told_as_one() {
         // The same where the thread is new and the history is taken over.
         moved.run(runs_pick("r1", &page)).await;
         for server in [here, moved] {
-            assert_eq!(outcomes(&server).await, [(expected.to_owned(), failed.clone())], "{content}");
+            assert_eq!(outcomes(&server).await, [(expected.to_owned(), failed)], "{content}");
         }
     }
     let server = server([picks(), Answer::whole([text("Fine.")])]);

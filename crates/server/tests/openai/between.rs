@@ -43,9 +43,10 @@ async fn a_message_before_a_result_is_stored_with_it() {
         let output = json!({"type": "function_call_output", "call_id": called["call_id"], "output": "red"});
         let more = [user(SAID), output, user("And loud.")];
         let whole = [&[user("Go"), called.clone()], &more[..]].concat();
-        let given = match is_kept {
-            true => json!({"previous_response_id": first["id"], "input": more, "tools": [function()]}),
-            false => json!({"input": whole, "tools": [function()]}),
+        let given = if is_kept {
+            json!({"previous_response_id": first["id"], "input": more, "tools": [function()]})
+        } else {
+            json!({"input": whole, "tools": [function()]})
         };
         let second = server.respond(&given).await;
         assert_eq!(second.json()["conversation"], first["conversation"], "{is_kept}: {}", second.body);
@@ -78,9 +79,10 @@ async fn a_message_before_a_decision_is_said_and_what_stands_before_the_question
         let first = server.respond(&json!({"input": [user("Touch!")], "tools": tools})).await.json();
         let request = of_kind(&first, "mcp_approval_request");
         let answer = json!({"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": true});
-        let given = match is_kept {
-            true => json!({"previous_response_id": first["id"], "input": [user(SAID), answer], "tools": tools}),
-            false => json!({"input": [user("Touch!"), request, user(SAID), answer], "tools": tools}),
+        let given = if is_kept {
+            json!({"previous_response_id": first["id"], "input": [user(SAID), answer], "tools": tools})
+        } else {
+            json!({"input": [user("Touch!"), request, user(SAID), answer], "tools": tools})
         };
         let second = server.respond(&given).await;
         assert_eq!(second.status, 200, "{}", second.body);
