@@ -46,7 +46,7 @@ async fn a_summary_by_hand_counts_as_what_its_provider_says_also_where_a_turn_be
         assert_eq!(bank.balance(None).await, (45, 310));
         gate.add_permits(2);
     };
-    bank.compact_beside(meanwhile).await.unwrap();
+    Box::pin(bank.compact_beside(meanwhile)).await.unwrap();
     assert_eq!(bank.balance(None).await, (60, 0));
     let journal = bank.engine.journal(&id()).await.unwrap();
     assert_eq!((journal.books().conversation().tokens, journal.books().open()), (60, &[][..]));

@@ -41,9 +41,9 @@ async fn stored_where(unheard: u64) -> (Journal, usize) {
     here.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
     let sent = here.send(&id(), NewMessage::text("go")).await.unwrap();
     let ended = timeout(Duration::from_mins(5), here.wait(&id(), sent.turn_id)).await;
-    assert_eq!(ended.expect("it goes on").unwrap(), completed(), "append {unheard}");
+    assert_eq!(ended.unwrap().unwrap(), completed(), "append {unheard}");
     let elsewhere = engine(disk.another_process(), model(), source.clone(), Setup::default());
-    let sent = elsewhere.send(&id(), NewMessage::text("go on")).await.expect("it can be gone on with");
+    let sent = elsewhere.send(&id(), NewMessage::text("go on")).await.unwrap();
     assert_eq!(elsewhere.wait(&id(), sent.turn_id).await.unwrap(), completed(), "append {unheard}");
     (elsewhere.journal(&id()).await.unwrap(), source.effects().len())
 }

@@ -79,8 +79,8 @@ async fn what_a_revoked_token_still_sends_is_refused_at_every_door() {
         // What is revoked of others is nothing to it.
         let (token, _) = server.token(&anna.id, [Scope::Read, Scope::Chat], None).await;
         let (_, other) = server.token(&anna.id, [Scope::Read], None).await;
-        let taken = halting(&server, (path, kind), &token, body, async || revoke(&server, &stays, &other).await).await;
-        assert!(taken.status.is_success(), "{path}: {} {}", taken.status, taken.body);
+        let done = halting(&server, (path, kind), &token, body, async || revoke(&server, &stays, &other).await).await;
+        assert!(done.status.is_success(), "{path}: {} {}", done.status, done.body);
     }
     let made = server.accounts.credentials(&anna.id).await.unwrap();
     assert_eq!(made.iter().filter(|known| known.name == "token").count(), 1, "that which was taken");
