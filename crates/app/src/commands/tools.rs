@@ -1,6 +1,9 @@
 //! `turnwright tools`: what models are offered.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
+use serde_json::{Value, json};
 use turnwright_api::Tool;
 use turnwright_core::{ApproveMode, ContentBlock, Outcome, ToolDefinition};
 use turnwright_engine::{Engine, SourceState, Visibility, qualified, shown_name};
@@ -164,8 +167,8 @@ fn said(reading: &SchemaReading) -> Vec<String> {
 struct Called<'a> {
     outcome: &'static str,
     is_error: bool,
-    content: &'a [ContentBlock],
-    structured_content: Option<&'a serde_json::Value>,
+    content: Cow<'a, [ContentBlock]>,
+    structured_content: Option<Cow<'a, Value>>,
     duration_ms: Option<u64>,
 }
 
@@ -181,18 +184,35 @@ async fn call(
         say(&format!("note: {diagnostic}"));
     }
     let is_error = result.outcome.is_error();
-    output.json_pretty(&Called {
-        outcome: match result.outcome {
-            Outcome::Success => "success",
-            Outcome::Denied => "denied",
-            Outcome::Error(kind) => kind.as_str(),
-        },
+    let outcome = match result.outcome {
+        Outcome::Success => "success",
+        Outcome::Denied => "denied",
+        Outcome::Error(kind) => kind.as_str(),
+    };
+    let mut called = Called {
+        outcome,
         is_error,
-        content: &result.content,
-        structured_content: result.structured_content.as_ref(),
+        content: Cow::Borrowed(&result.content),
+        structured_content: result.structured_content.as_ref().map(Cow::Borrowed),
         duration_ms: result.duration_ms,
-    });
+    };
+    if is_error && called.structured_content.is_none() {
+        let failure = failure(outcome, &result.content);
+        let others = result.content.iter().filter(|block| !matches!(block, ContentBlock::Text { .. })).cloned();
+        called.content = std::iter::once(ContentBlock::text(failure.to_string())).chain(others).collect();
+        called.structured_content = Some(Cow::Owned(failure));
+    }
+    output.json_pretty(&called);
     Ok(if is_error { Exit::Failed } else { Exit::Done })
+}
+
+/// What failed, as scripts read it: `{error, type, message}`.
+fn failure(outcome: &str, content: &[ContentBlock]) -> Value {
+    let texts = content.iter().filter_map(|block| match block {
+        ContentBlock::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    json!({"error": true, "type": outcome, "message": texts.collect::<Vec<_>>().join("\n")})
 }
 
 /// A tool as the API tells it.

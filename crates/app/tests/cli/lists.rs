@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use turnwright_testkit::Port;
 
 use crate::support::{PRACTICE, Place, Ran};
@@ -83,6 +83,11 @@ fn a_tool_runs_by_hand_under_the_policy() {
 
     let wrong = place.run(&["tools", "call", "filesystem__read", "--arguments", "{\"pth\":1}"]);
     assert_eq!((wrong.code, wrong.stdout.contains("\"invalid_arguments\"")), (Some(1), true), "{wrong:?}");
+    let missing = place.run(&["tools", "call", "filesystem__read", "--arguments", "{\"path\":\"nope\"}"]);
+    let missing: Value = serde_json::from_str(&missing.stdout).unwrap();
+    let failure = json!({"error": true, "type": "not_found", "message": "there is no `nope`"});
+    assert_eq!((&missing["outcome"], &missing["structured_content"]), (&json!("not_found"), &failure), "{missing}");
+    assert_eq!(missing["content"], json!([{"type": "text", "text": failure.to_string()}]));
     let unknown = |name: &str, near: &str| {
         let stderr = format!("error: there is no tool `{name}`; {near}`turnwright tools list` shows what there is\n");
         assert_eq!(place.run(&["tools", "call", name]), Ran { code: Some(2), stdout: String::new(), stderr });

@@ -112,16 +112,18 @@ impl Calls {
     fn find(&self, slot: Slot, id: Option<&str>, name: Option<&str>, arguments: &str) -> Option<usize> {
         let of_id = |id: &str| self.calls.iter().rposition(|call| call.id.as_deref() == Some(id));
         let position = match (slot, id) {
-            (Slot::None, Some(id)) => return of_id(id),
+            (Slot::None, Some(id)) => of_id(id)?,
             (Slot::None, None) => self.calls.len().checked_sub(1)?,
             (Slot::Index(_) | Slot::Legacy, _) => self.calls.iter().rposition(|call| call.slot == slot)?,
         };
         let call = self.calls.get(position)?;
-        if let (Some(id), Some(known)) = (id, call.id.as_deref()) {
+        if slot != Slot::None
+            && let (Some(id), Some(known)) = (id, call.id.as_deref())
+        {
             // Servers that send index 0 for all calls tell them apart by id.
             return if id == known { Some(position) } else { of_id(id).filter(|at| self.has_slot(*at, slot)) };
         }
-        // Without ids, another name, or more after a complete object, begins another call.
+        // Without ids, or where calls share one and have no index, another name, or more after a complete object, begins another call.
         let is_other = name.is_some_and(|name| {
             !call.name.is_empty() && (name != call.name || (!arguments.is_empty() && json::is_json(&call.arguments)))
         });

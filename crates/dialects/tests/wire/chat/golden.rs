@@ -107,6 +107,17 @@ fn fragments_without_an_index_belong_to_the_newest_call() {
 }
 
 #[test]
+fn calls_that_share_an_id_and_have_no_index_are_told_apart_by_what_they_are() {
+    let plain = |text: &str| text.replace("\"index\":1,", "").replace("\"index\":0,", "").replace("call_b", "call_a");
+    let with_id = |text: &str| plain(text).replace("\"function\":{\"arg", "\"id\":\"call_a\",\"function\":{\"arg");
+    let deltas = [plain(TEXT), plain(CALL_A), with_id(A_1), with_id(A_2), plain(CALL_B), plain(CALL_B)];
+    let mut expected = expected("tool_calls");
+    expected.blocks[2] = call("get_time", Some("call_a"), "{}");
+    expected.blocks.push(call("get_time", Some("call_a"), "{}"));
+    check(&golden_of(&deltas, "tool_calls"), &expected);
+}
+
+#[test]
 fn an_empty_id_on_later_fragments_means_nothing() {
     let deltas = [TEXT, CALL_A, A_1, CALL_B, A_2]
         .map(|text| text.replace("\"function\":{\"arg", "\"id\":\"\",\"function\":{\"name\":\"\",\"arg"));
