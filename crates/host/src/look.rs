@@ -251,7 +251,10 @@ impl Host {
                 None => provider.models,
             };
             findings.push(match models {
-                Ok(models) => ok(&subject, format!("{} models, from {}", models.len(), provider.origin)),
+                Ok(models) => {
+                    let plural = if models.len() == 1 { "" } else { "s" };
+                    ok(&subject, format!("{} model{plural}, from {}", models.len(), provider.origin))
+                }
                 Err(failure) => Finding { subject, level: Level::Problem, text: failure.message },
             });
         }

@@ -122,8 +122,8 @@ async fn list(accounts: &dyn Accounts, listed: Listed, output: &mut Output) -> R
         .iter()
         .map(|user| {
             let state = if user.is_enabled { "" } else { "disabled" };
-            let by = user.identity.as_ref().map(|identity| identity.issuer.clone()).unwrap_or_default();
-            [user.name.clone(), user.role.as_str().to_owned(), user.id.to_string(), format!("{state}{by}")]
+            let by = user.identity.as_ref().map_or("", |identity| &identity.issuer);
+            [user.name.clone(), user.role.as_str().to_owned(), user.id.to_string(), format!("{state} {by}").trim().to_owned()]
         })
         .collect();
     output.lines(&table(&rows));

@@ -188,7 +188,7 @@ fn doctor_asks_where_the_configuration_names_the_models_too() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let of = |name: &str| ran.stdout.lines().find(|line| line.contains(&format!("provider {name}"))).unwrap();
     assert!(of("gone").starts_with("problem ") && of("gone").contains("Connection refused"), "{ran:?}");
-    assert!(of("there").starts_with("ok ") && of("there").contains("1 models, from configuration"), "{ran:?}");
+    assert!(of("there").starts_with("ok ") && of("there").contains("1 model, from configuration"), "{ran:?}");
 }
 
 /// A server of another crate's tests that misbehaves in one way.

@@ -2,7 +2,8 @@
 //!
 //! A machine may start with a clock that is wrong by months, and then all that is stored looks old. So it is stored when a server
 //! last ran here, and a clock that is far from that is believed once servers have run for a day by it, with somebody there to see what
-//! the log says. An installation that was really off for long removes what is old a day later.
+//! the log says. An installation that was really off for long removes what is old a day later. Where no server is known to have run,
+//! the first clock is believed.
 
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ impl Seen {
     /// What is thought of a clock that says `now_ms`, and what is known then; `ran_ms` is how long this server ran since it was asked
     /// last.
     fn by(self, now_ms: u64, ran_ms: u64) -> (Belief, Self) {
-        if now_ms.abs_diff(self.at_ms) <= FAR_MS {
+        if self.at_ms == 0 || now_ms.abs_diff(self.at_ms) <= FAR_MS {
             return (Belief::Believed, Self { at_ms: now_ms.max(self.at_ms), ran_ms: 0 });
         }
         let ran_ms = self.ran_ms.saturating_add(ran_ms);
@@ -91,9 +92,6 @@ impl Host {
         match belief {
             Belief::Believed => rounds.is_told = false,
             Belief::Doubted if std::mem::replace(&mut rounds.is_told, true) => {}
-            Belief::Doubted if seen.at_ms == 0 => {
-                tracing::info!("nothing is removed for its age before servers have run here for a day");
-            }
             Belief::Doubted => tracing::warn!(
                 days = now_ms.abs_diff(seen.at_ms) / (24 * 3_600_000),
                 "the clock is days ahead of when a server last ran here; nothing is removed for its age before servers have run for a \
@@ -134,7 +132,7 @@ mod tests {
         assert_eq!(rounds(half, ahead + 5 * DAY_MS).0, 12 * 60);
         // Mended meanwhile, or another server has a better one.
         assert_eq!(half.by(NOW_MS + 1, 60_000), (Belief::Believed, Seen { at_ms: NOW_MS + 1, ran_ms: 0 }));
-        assert_eq!(rounds(Seen::default(), NOW_MS).0, 24 * 60, "where nothing is known");
+        assert_eq!(rounds(Seen::default(), NOW_MS), (0, Seen { at_ms: NOW_MS, ran_ms: 0 }), "where nothing is known");
     }
 
     #[test]
