@@ -325,7 +325,8 @@ fn what_a_provider_repeats_of_what_it_was_sent_is_not_logged_and_each_of_its_cal
     })
     .unwrap();
     let provider = format!("[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n", model.base_url());
-    let place = Place::with(&format!("model = \"p/m\"\nlog_level = \"debug\"\n{provider}"));
+    let place = Place::new();
+    place.write("turnwright.toml", format!("model = \"p/m\"\nlog_level = \"debug\"\n{provider}"));
     let server = Server::start(&place);
     for _ in 0..4 {
         let answer = server.request("POST /api/v1/conversations/c/chat", "{\"content\":\"secret word\"}");
