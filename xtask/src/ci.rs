@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::{cargo, page, say, skips};
@@ -24,55 +24,125 @@ const DOCUMENTATION: Step = Step {
 };
 const EXAMPLES: Step =
     Step { name: "examples in the documentation", arguments: &["test", "--workspace", "--doc", "--quiet"], variables: &[] };
+const BUILDING: Step = Step {
+    name: "building the tests",
+    arguments: &["nextest", "run", "--workspace", "--profile", "ci", "--no-run"],
+    variables: &[],
+};
 /// The profile `ci` of `.config/nextest.toml` also writes down what passing tests print; [`skips`] reads it.
-const TESTS: Step =
-    Step { name: "tests", arguments: &["nextest", "run", "--workspace", "--profile", "ci", "--no-fail-fast"], variables: &[] };
+const TESTS: Step = Step {
+    name: "tests",
+    arguments: &[
+        "nextest",
+        "run",
+        "--workspace",
+        "--profile",
+        "ci",
+        "--no-fail-fast",
+        "-E",
+        "not binary(page) or test(=the_page_never_stands_still)",
+    ],
+    variables: &[],
+};
+/// In a browser, one at a time: beside the others, since a group of one runner holds up whatever comes after it.
+const PAGE_TESTS: Step = Step {
+    name: "tests of the page",
+    arguments: &[
+        "nextest",
+        "run",
+        "--workspace",
+        "--profile",
+        "page",
+        "--no-fail-fast",
+        "-E",
+        "binary(page) and not test(=the_page_never_stands_still)",
+    ],
+    variables: &[("NEXTEST_TEST_THREADS", "1")],
+};
 const TESTS_WITHOUT_NEXTEST: Step =
     Step { name: "tests", arguments: &["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"], variables: &[] };
 
 /// Runs all steps, up to the first that fails. The last line says how it ended.
 pub(crate) fn run() -> ExitCode {
     let began = now();
-    let tests = if has_nextest() { TESTS } else { TESTS_WITHOUT_NEXTEST };
-    let report = skips::report_path(&root());
-    skips::forget(&report);
-    if page::has_npm() {
-        say("==> page: npm ci, node build.mjs, tsc");
-        if let Err(why) = page::check() {
-            say(&format!("ci: FAILED at page after {}: {why}", seconds(began)));
-            return ExitCode::FAILURE;
-        }
-    } else {
-        say("note: the page is neither made nor checked: Node.js with npm is not installed");
+    let root = root();
+    let reports = skips::reports(&root);
+    skips::forget(&reports);
+    let ended = checks().and_then(|()| if has_nextest() { tests() } else { TESTS_WITHOUT_NEXTEST.run() });
+    if let Err(why) = ended {
+        say(&format!("ci: FAILED after {}: {why}", seconds(began)));
+        return ExitCode::FAILURE;
     }
-    for step in [FORMATTING, LINTS, DOCUMENTATION, EXAMPLES, tests] {
-        if let Err(why) = step.run() {
-            say(&format!("ci: FAILED at {} after {}: {why}", step.name, seconds(began)));
-            return ExitCode::FAILURE;
-        }
-    }
-    for line in skips::lines(&report) {
+    for line in skips::lines(&reports) {
         say(&line);
     }
     say(&format!("ci: passed in {}", seconds(began)));
     ExitCode::SUCCESS
 }
 
+/// Everything but the tests.
+fn checks() -> Result<(), String> {
+    if page::has_npm() {
+        say("==> page: npm ci, node build.mjs, tsc");
+        page::check().map_err(|why| format!("page: {why}"))?;
+    } else {
+        say("note: the page is neither made nor checked: Node.js with npm is not installed");
+    }
+    [FORMATTING, LINTS, DOCUMENTATION, EXAMPLES].iter().try_for_each(Step::run)
+}
+
+/// All tests. Those of the page go on beside the others, and what they print is shown when both have ended.
+fn tests() -> Result<(), String> {
+    BUILDING.run()?;
+    std::thread::scope(|scope| {
+        let page = scope.spawn(|| PAGE_TESTS.run_unseen());
+        let others = TESTS.run();
+        let page = page.join().unwrap_or_else(|_| Err(PAGE_TESTS.failed("its thread ended early")));
+        others.and(page)
+    })
+}
+
 impl Step {
     fn run(&self) -> Result<(), String> {
-        let command_line = format!("cargo {}", self.arguments.join(" "));
-        say(&format!("==> {}: {command_line}", self.name));
+        say(&format!("==> {}: {}", self.name, self.command_line()));
         let began = now();
-        let status = cargo()
-            .args(self.arguments)
-            .envs(self.variables.iter().copied())
-            .envs(threads())
-            .current_dir(root())
-            .stdin(Stdio::null())
-            .status()
-            .map_err(|error| format!("`{command_line}` cannot be run: {error}"))?;
+        let status = self.command().status().map_err(|error| self.failed(&error.to_string()))?;
         say(&format!("    {}: {}", self.name, seconds(began)));
-        if status.success() { Ok(()) } else { Err(format!("`{command_line}` ended with {status}")) }
+        if status.success() { Ok(()) } else { Err(self.failed(&status.to_string())) }
+    }
+
+    /// Runs it beside another, and shows what it printed in one piece.
+    fn run_unseen(&self) -> Result<(), String> {
+        say(&format!("==> {}, beside what follows: {}", self.name, self.command_line()));
+        let began = now();
+        let ran = self.command().output().map_err(|error| self.failed(&error.to_string()))?;
+        say(&format!(
+            "==> {}: {}\n{}{}",
+            self.name,
+            seconds(began),
+            String::from_utf8_lossy(&ran.stdout),
+            String::from_utf8_lossy(&ran.stderr)
+        ));
+        if ran.status.success() { Ok(()) } else { Err(self.failed(&ran.status.to_string())) }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = cargo();
+        command
+            .args(self.arguments)
+            .envs(threads())
+            .envs(self.variables.iter().copied())
+            .current_dir(root())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn command_line(&self) -> String {
+        format!("cargo {}", self.arguments.join(" "))
+    }
+
+    fn failed(&self, why: &str) -> String {
+        format!("{}: `{}`: {why}", self.name, self.command_line())
     }
 }
 

@@ -35,11 +35,25 @@ pub(crate) fn run_program(words: &[&str]) -> ExitCode {
     {
         say(&format!("note: the page is not part of this build: {why}"));
     }
-    let status = cargo().args(["run", "--quiet", "--"]).args(words).status();
+    let mut command = cargo();
+    command.arg("run");
+    if is_compiled() {
+        command.arg("--quiet");
+    } else {
+        say("note: the program is compiled first, which takes some minutes");
+    }
+    let status = command.arg("--").args(words).status();
     match status.map(|status| status.code()) {
         Ok(Some(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
         Ok(None) | Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Whether there is a program already, so that compiling what has changed is short. Where cargo was told another folder by its configuration,
+/// it says what it does each time.
+fn is_compiled() -> bool {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| web().join("../target"), PathBuf::from);
+    target.join("debug").join(format!("turnwright{}", std::env::consts::EXE_SUFFIX)).is_file()
 }
 
 /// Makes the page and checks the types of its modules.

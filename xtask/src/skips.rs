@@ -12,25 +12,28 @@ const WORLDS: &str = "worlds: ";
 const HINT: &str = "hint: scripts/install-test-servers installs the servers that tests talk to; scripts/start-test-docker cargo \
                     xtask ci runs them with a Docker engine";
 
-/// Where nextest's profile `ci` writes its report: `.config/nextest.toml` names the folder, from the workspace's root.
-pub(crate) fn report_path(root: &Path) -> PathBuf {
-    root.join("target/nextest/ci/junit.xml")
+/// Where nextest's profiles `ci` and `page` write their reports: `.config/nextest.toml` names the folder, from the workspace's root.
+pub(crate) fn reports(root: &Path) -> [PathBuf; 2] {
+    ["ci", "page"].map(|profile| root.join("target/nextest").join(profile).join("junit.xml"))
 }
 
-/// Removes an older report, so that it is not taken for the coming one.
-pub(crate) fn forget(report: &Path) {
-    drop(std::fs::remove_file(report));
+/// Removes older reports, so that they are not taken for the coming ones.
+pub(crate) fn forget(reports: &[PathBuf]) {
+    for report in reports {
+        drop(std::fs::remove_file(report));
+    }
 }
 
 /// What to tell people about skipped tests, and what was tried; nothing where there is nothing to tell.
-pub(crate) fn lines(report: &Path) -> Vec<String> {
-    let Ok(text) = std::fs::read_to_string(report) else {
+pub(crate) fn lines(reports: &[PathBuf]) -> Vec<String> {
+    let texts: Vec<String> = reports.iter().filter_map(|report| std::fs::read_to_string(report).ok()).collect();
+    if texts.is_empty() {
         return vec![
             "note: tests whose servers are not installed were skipped; cargo-nextest lists them here".to_owned(),
             HINT.to_owned(),
         ];
-    };
-    told(&text)
+    }
+    told(&texts.join("\n"))
 }
 
 fn told(report: &str) -> Vec<String> {
