@@ -20,15 +20,24 @@ use crate::{Engine, ModelStream};
 #[derive(Clone, Default)]
 pub struct KnownSecrets {
     state: Arc<RwLock<State>>,
+    /// What is hidden here too, without knowing of these.
+    beyond: Option<Arc<Self>>,
 }
 
 #[derive(Default)]
 struct State {
     values: BTreeSet<String>,
     compiled: Arc<Secrets>,
+    /// What was known beyond when these were compiled.
+    seen: Arc<Secrets>,
 }
 
 impl KnownSecrets {
+    /// What hides these and what else it learns, which is hidden nowhere else: the secrets of somebody are nobody else's.
+    pub fn within(&self) -> Self {
+        Self { state: Arc::default(), beyond: Some(Arc::new(self.clone())) }
+    }
+
     /// Hides these too, wherever anything is stored or told from now on.
     pub fn learn<'v>(&self, values: impl IntoIterator<Item = &'v str>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -36,20 +45,50 @@ impl KnownSecrets {
         let long = values.into_iter().map(str::trim).filter(|value| value.len() >= Secrets::MIN_BYTES);
         state.values.extend(long.map(str::to_owned));
         if state.values.len() != before {
-            state.compiled = Arc::new(Secrets::new(state.values.iter().map(String::as_str)));
+            state.compile(self.beyond.as_deref());
         }
     }
 
     /// What is known now.
     pub fn now(&self) -> Arc<Secrets> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).compiled.clone()
+        let seen = self.beyond.as_ref().map(|beyond| beyond.now());
+        {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            match seen {
+                None => return state.compiled.clone(),
+                Some(seen) if state.values.is_empty() => return seen,
+                Some(seen) if Arc::ptr_eq(&seen, &state.seen) => return state.compiled.clone(),
+                Some(_) => {}
+            }
+        }
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.compile(self.beyond.as_deref());
+        state.compiled.clone()
+    }
+
+    fn values(&self) -> BTreeSet<String> {
+        let mut values = self.beyond.as_ref().map(|beyond| beyond.values()).unwrap_or_default();
+        values.extend(self.state.read().unwrap_or_else(PoisonError::into_inner).values.iter().cloned());
+        values
+    }
+}
+
+impl State {
+    fn compile(&mut self, beyond: Option<&KnownSecrets>) {
+        let Some(beyond) = beyond else {
+            self.compiled = Arc::new(Secrets::new(self.values.iter().map(String::as_str)));
+            return;
+        };
+        // Before its values: what it learns meanwhile is seen the next time.
+        self.seen = beyond.now();
+        let theirs = beyond.values();
+        self.compiled = Arc::new(Secrets::new(theirs.union(&self.values).map(String::as_str)));
     }
 }
 
 impl PartialEq for KnownSecrets {
     fn eq(&self, other: &Self) -> bool {
-        let values = |known: &Self| known.state.read().unwrap_or_else(PoisonError::into_inner).values.clone();
-        Arc::ptr_eq(&self.state, &other.state) || values(self) == values(other)
+        Arc::ptr_eq(&self.state, &other.state) || self.values() == other.values()
     }
 }
 
@@ -271,6 +310,22 @@ mod tests {
             }
         }
         told
+    }
+
+    #[test]
+    fn what_is_learned_within_is_hidden_there_alone_together_with_what_is_known_beyond() {
+        let all = KnownSecrets::default();
+        all.learn([KEY]);
+        let own = all.within();
+        let hidden = |known: &KnownSecrets, text: &str| known.now().hide(text).into_owned();
+        assert_eq!(hidden(&own, KEY), "[secret]");
+        own.learn(["function-of-mine"]);
+        assert_eq!(hidden(&own, &format!("{KEY} function-of-mine")), "[secret] [secret]");
+        assert_eq!(hidden(&all, &format!("{KEY} function-of-mine")), "[secret] function-of-mine");
+        // What becomes known beyond is hidden within from then on.
+        all.learn(["learned-afterwards"]);
+        assert_eq!(hidden(&own, "learned-afterwards function-of-mine"), "[secret] [secret]");
+        assert!(own != all && own == own.clone());
     }
 
     #[tokio::test]

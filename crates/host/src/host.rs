@@ -171,7 +171,7 @@ impl HostBuilder {
                 Arc::new(ledger(&processes, &store.driver().0)?)
             }
         };
-        let secrets = Secrets::of(&loaded, &environment, &store).await?;
+        let secrets = Secrets::of(&loaded, &store).await?;
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
         let Answering { providers, default_model, unadded, mut problems } =
             answering((&loaded, &environment), own_providers, (&*store, &*secrets.providers), (needs, practises)).await?;

@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use turnwright_engine::Document;
-use turnwright_mcp::{FileTokens, KnownTokens, SealKey, TokenStore};
+use turnwright_mcp::{FileTokens, SealKey, TokenStore};
 use turnwright_store::Storage;
 
+use crate::HostError;
 use crate::config::Loaded;
-use crate::{Environment, HostError};
 
 /// The kind of its documents.
 const KIND: &str = "sealed";
@@ -36,17 +36,16 @@ impl Secrets {
     ///
     /// # Errors
     /// Where the database's secrets are sealed with another key.
-    pub(crate) async fn of(loaded: &Loaded, environment: &Environment, store: &Arc<dyn Storage>) -> Result<Self, HostError> {
-        let hidden = |tokens| Arc::new(KnownTokens::new(tokens, environment.secrets().clone())) as Arc<dyn TokenStore>;
+    pub(crate) async fn of(loaded: &Loaded, store: &Arc<dyn Storage>) -> Result<Self, HostError> {
         if let Some(key) = loaded.config.storage.seal_key.as_ref().and_then(|key| key_bytes(key.expose())) {
             let key = SealKey::new(&key).ok_or(HostError::SealKey)?;
             let documents = SealedDocuments { store: Arc::clone(store), key };
             documents.check().await?;
             let documents: Arc<dyn TokenStore> = Arc::new(documents);
-            return Ok(Self { servers: hidden(Arc::clone(&documents)), providers: documents });
+            return Ok(Self { servers: Arc::clone(&documents), providers: documents });
         }
         let files = |folder| Arc::new(FileTokens::new(loaded.data_dir.join(folder))) as Arc<dyn TokenStore>;
-        Ok(Self { servers: hidden(files("mcp/tokens")), providers: files("providers") })
+        Ok(Self { servers: files("mcp/tokens"), providers: files("providers") })
     }
 }
 

@@ -63,5 +63,5 @@ pub use features::{
 pub use kept::{Definitions, FileDefinitions, NoDefinitions};
 pub use list::Quarantined;
 pub use log::{LogLine, LogOrigin, without_last_lines};
-pub use login::{FileTokens, KnownTokens, NoTokens, SealKey, SignedOut, TokenStore};
+pub use login::{FileTokens, NoTokens, SealKey, SignedOut, TokenStore};
 pub use server::McpServer;

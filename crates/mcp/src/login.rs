@@ -15,7 +15,7 @@ mod seal;
 mod store;
 
 pub(crate) use account::{Account, too_little};
-pub use known::KnownTokens;
+pub(crate) use known::KnownTokens;
 pub use revoke::SignedOut;
 pub use seal::SealKey;
 pub use store::{FileTokens, NoTokens, TokenStore};

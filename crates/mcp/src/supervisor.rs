@@ -22,6 +22,7 @@ use crate::features::shelving::{self, Shelving};
 use crate::features::watching;
 use crate::list::{self, Listing, Offered};
 use crate::log::{LogOrigin, ServerLog};
+use crate::login::KnownTokens;
 use crate::secrets;
 use crate::supervision::{Course, Next, Supervision};
 use crate::{McpError, ServerConfig, Surroundings, listen};
@@ -89,7 +90,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: ServerConfig, surroundings: Surroundings) -> Self {
+    pub(crate) fn new(config: ServerConfig, mut surroundings: Surroundings) -> Self {
+        if config.owner.is_some() {
+            // What somebody's own server is given is hidden in what that server says. Anywhere else it may be a word like any other.
+            surroundings.secrets = surroundings.secrets.within();
+        }
+        surroundings.tokens = Arc::new(KnownTokens::new(surroundings.tokens, surroundings.secrets.clone()));
         surroundings.secrets.learn(secrets::of(&config.transport).iter().map(String::as_str));
         let log = Arc::new(ServerLog::new(Arc::clone(&surroundings.clock), surroundings.secrets.clone()));
         let kept = surroundings.definitions.kept(&config);

@@ -14,14 +14,14 @@ const NAMES: [&str; 4] = ["access_token", "refresh_token", "id_token", "client_s
 
 /// A store whose secrets become known.
 #[derive(Debug, Clone)]
-pub struct KnownTokens {
+pub(crate) struct KnownTokens {
     store: Arc<dyn TokenStore>,
     known: KnownSecrets,
 }
 
 impl KnownTokens {
     /// What `store` keeps is hidden by whoever looks into `known`.
-    pub fn new(store: Arc<dyn TokenStore>, known: KnownSecrets) -> Self {
+    pub(crate) fn new(store: Arc<dyn TokenStore>, known: KnownSecrets) -> Self {
         Self { store, known }
     }
 
