@@ -39,8 +39,20 @@ pub fn mark_of(process: u32) -> Option<String> {
     Some(String::from_utf8_lossy(found).into_owned())
 }
 
-/// Whether this process, or one that it descends from, was started by a tool of a process that remembers its tools there.
+/// Whether this process, or one that it descends from, was started by a tool of a process that remembers its tools there; or descends
+/// from such a process, whatever became of the mark: the processes of tools stay below it.
 pub(crate) fn is_started_by_a_tool(processes: &Path) -> bool {
+    has_mark_of(processes) || lineage(std::process::id()).skip(1).any(|ancestor| remembers_in(ancestor, processes))
+}
+
+/// Whether a process holds a folder open that lies there, as those do that remember their tools.
+fn remembers_in(process: u32, processes: &Path) -> bool {
+    let Ok(processes) = processes.canonicalize() else { return false };
+    let held = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    held.filter_map(|file| std::fs::read_link(file.path()).ok()).any(|file| file.starts_with(&processes))
+}
+
+fn has_mark_of(processes: &Path) -> bool {
     let is_word = |mark: &String| !mark.is_empty() && mark.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let marks: Vec<String> = lineage(std::process::id()).filter_map(mark_of).filter(is_word).collect();
     if marks.is_empty() {

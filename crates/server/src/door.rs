@@ -4,9 +4,10 @@
 //! descends from this process, or it or one of its ancestors carries the mark that every process of a tool is started with.
 //! Nor is a process of this program a person: its commands work on the database, and what it asks over HTTP it asks for a
 //! tool, or because an MCP server or its sign-in has led it here. Another one may be a client of `/mcp`, which asks its person.
-//! The system tells who holds the other end of a loopback connection. Who has cut all ties (no ancestor, no mark) is not
-//! told apart; such a program can also write the database. On systems without `/proc` nobody is told apart. Who comes by a proxy that
-//! says so is nobody here: at its other end may be anything of this machine.
+//! The system tells who holds the other end of a loopback connection. Where it could show everybody who might and nobody does, a tool
+//! has put it out of sight. Who has cut all ties (no ancestor, no mark) is not told apart; such a program can also write the database. On
+//! systems without `/proc` nobody is told apart. Who comes by a proxy that says so is nobody here: at its other end may be anything of
+//! this machine.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -70,7 +71,7 @@ impl Connection {
 impl Door for Ends {
     async fn open(&self) -> Result<(), String> {
         match self.look().await {
-            Finding::Person => Ok(()),
+            Finding::Person | Finding::Hidden => Ok(()),
             Finding::Own | Finding::Another => {
                 Err("this request comes from Turnwright itself, which a tool or an MCP server has led here".to_owned())
             }
@@ -103,7 +104,7 @@ impl Door for OfClients {
     async fn open(&self) -> Result<(), String> {
         match self.0.look().await {
             Finding::Another => Ok(()),
-            Finding::Person | Finding::Own | Finding::Tool | Finding::Gone => self.0.open().await,
+            Finding::Person | Finding::Hidden | Finding::Own | Finding::Tool | Finding::Gone => self.0.open().await,
         }
     }
 }
@@ -158,6 +159,8 @@ fn decides(method: &Method, path: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Finding {
     Person,
+    /// Nobody was seen, and one who may be there hides what it holds: a person, as long as nothing else is known.
+    Hidden,
     Tool,
     /// This very process.
     Own,
@@ -172,42 +175,78 @@ fn holder_of(theirs: SocketAddr, ours: Option<SocketAddr>) -> Finding {
     if !Path::new("/proc/net/tcp").exists() {
         return Finding::Person;
     }
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|table| std::fs::read_to_string(table).ok());
-    let links: Vec<OsString> = tables.flat_map(|table| sockets_between(&table, theirs, ours)).collect();
-    if links.is_empty() {
+    let sockets = sockets_now(theirs, ours);
+    if sockets.is_empty() {
         // It is at another machine, from where tools of this one do not ask; or it is here no more.
         return if theirs.ip().to_canonical().is_loopback() { Finding::Gone } else { Finding::Person };
     }
     let own_mark = mark_of(std::process::id());
     let is_tool = |process: u32| is_of_a_tool(process, own_mark.as_deref());
-    if holds(std::process::id(), &links) == Some(true) {
+    if holds(std::process::id(), &sockets) == Some(true) {
         return Finding::Own;
     }
     let own_program = program_of(std::process::id());
-    let mut is_seen = false;
+    let (mut is_seen, mut may_hide) = (false, false);
     for process in processes() {
-        match holds(process, &links) {
+        match holds(process, &sockets) {
             Some(true) if is_tool(process) => return Finding::Tool,
             Some(true) if own_program.is_some() && program_of(process) == own_program => return Finding::Another,
             Some(true) => is_seen = true,
             // It hides what it holds: enough where it is known to be a tool's.
             None if !is_seen && is_child(process) => return Finding::Tool,
-            Some(false) | None => {}
+            None => may_hide |= user_of(process).is_some_and(|user| sockets.iter().any(|socket| socket.user == user)),
+            Some(false) => {}
         }
     }
-    Finding::Person
+    if is_seen {
+        return Finding::Person;
+    }
+    // It may have ended while it was looked for.
+    let is_there = !sockets_now(theirs, ours).is_empty();
+    if is_there && (may_hide || is_out_of_sight(&sockets)) { Finding::Hidden } else { Finding::Gone }
 }
 
-/// What stands for the living sockets at one address that are connected to the other, or to any, among the files of a process.
-fn sockets_between(table: &str, at: SocketAddr, to: Option<SocketAddr>) -> Vec<OsString> {
-    let inode = |line: &str| {
+/// Whether people may be at these sockets whose processes the system does not show here: those of other users, and from within a
+/// container all that is outside.
+fn is_out_of_sight(sockets: &[Socket]) -> bool {
+    const ROOT: u32 = 0;
+    let own = user_of(std::process::id());
+    let is_ours = |socket: &Socket| own == Some(ROOT) || own == Some(socket.user);
+    !sockets.iter().all(is_ours) || !sees_all_processes()
+}
+
+/// Whether this process is in the system's first namespace of processes, in which all of them are: its number is the same everywhere
+/// (`PROC_PID_INIT_INO` of Linux).
+fn sees_all_processes() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|namespace| namespace.as_os_str() == "pid:[4026531836]")
+}
+
+/// The end of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Socket {
+    /// What stands for it among the files of a process.
+    link: OsString,
+    /// Whose it is.
+    user: u32,
+}
+
+/// The living ends at one address that are connected to the other, or to any.
+fn sockets_now(at: SocketAddr, to: Option<SocketAddr>) -> Vec<Socket> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|table| std::fs::read_to_string(table).ok());
+    tables.flat_map(|table| sockets_between(&table, at, to)).collect()
+}
+
+/// The same of one of the system's tables.
+fn sockets_between(table: &str, at: SocketAddr, to: Option<SocketAddr>) -> Vec<Socket> {
+    let socket = |line: &str| {
         let mut fields = line.split_whitespace().skip(1);
         let is_there = is_written(fields.next()?, at);
         let is_connected = fields.next().is_some_and(|written| to.is_none_or(|to| is_written(written, to)));
-        let inode = fields.nth(6)?;
-        (is_there && is_connected && inode != "0").then(|| format!("socket:[{inode}]").into())
+        let user = fields.nth(4)?.parse().ok()?;
+        let inode = fields.nth(1)?;
+        (is_there && is_connected && inode != "0").then(|| Socket { link: format!("socket:[{inode}]").into(), user })
     };
-    table.lines().skip(1).filter_map(inode).collect()
+    table.lines().skip(1).filter_map(socket).collect()
 }
 
 /// Whether an address of the system's table is this one. It writes each four bytes as a number of the machine.
@@ -236,13 +275,17 @@ fn processes() -> impl Iterator<Item = u32> {
 }
 
 /// Whether a process holds one of these; `None` where it cannot be looked at.
-fn holds(process: u32, links: &[OsString]) -> Option<bool> {
+fn holds(process: u32, sockets: &[Socket]) -> Option<bool> {
     let mut held = std::fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
-    Some(
-        held.any(|entry| {
-            std::fs::read_link(entry.path()).is_ok_and(|target| links.iter().any(|link| target.as_os_str() == link))
-        }),
-    )
+    Some(held.any(|entry| {
+        std::fs::read_link(entry.path()).is_ok_and(|target| sockets.iter().any(|socket| target.as_os_str() == socket.link))
+    }))
+}
+
+/// As whom a process acts.
+fn user_of(process: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The file that a process runs, also where another has been put in its place since.
@@ -302,7 +345,11 @@ mod tests {
         ]
         .concat();
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
-        let links = |ours: Option<&str>| sockets_between(&table, at("127.0.0.1:40000"), ours.map(at));
+        let links = |ours: Option<&str>| {
+            let sockets = sockets_between(&table, at("127.0.0.1:40000"), ours.map(at));
+            assert!(sockets.iter().all(|socket| socket.user == 1000), "{sockets:?}");
+            sockets.into_iter().map(|socket| socket.link).collect::<Vec<_>>()
+        };
         assert_eq!(links(Some("127.0.0.1:8700")), ["socket:[3]"]);
         assert_eq!(links(Some("[::ffff:127.0.0.1]:8700")), ["socket:[3]"]);
         assert_eq!(links(None), ["socket:[1]", "socket:[2]", "socket:[3]"]);

@@ -320,3 +320,67 @@ fn a_command_in_a_sandbox_with_network_cannot_decide_either_and_without_it_reach
         server.stop();
     }
 }
+
+/// Asks for a rule by a connection of which nobody holds the other end while the door looks: it is on its way through a socket of the
+/// program's own, or all who held it have ended.
+const OUT_OF_SIGHT: &str = r#"
+import array, os, socket, sys, time
+host, port = sys.argv[2].split("//")[1].split(":")
+body = b'{"tool": "*", "action": "allow", "scope": "everyone"}'
+head = "POST /api/v1/approvals/rules HTTP/1.1\r\nHost: %s:%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+request = (head % (host, port, len(body))).encode() + body
+if sys.argv[1] == "ends":
+    for _ in range(20):
+        if os.fork() == 0:
+            socket.create_connection((host, int(port))).sendall(request)
+            os._exit(0)
+    time.sleep(2)
+    print("all have ended")
+else:
+    connection = socket.create_connection((host, int(port)))
+    connection.sendall(request[:-1])
+    here, there = socket.socketpair()
+    here.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [connection.fileno()]))])
+    connection.sendall(request[-1:])
+    connection.close()
+    time.sleep(1.5)
+    _, sent, _, _ = there.recvmsg(1, socket.CMSG_LEN(4))
+    print(socket.socket(fileno=array.array("i", sent[0][2])[0]).recv(2000).decode())
+"#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_connection_that_nobody_seems_to_hold_does_not_decide() {
+    let model = obedient();
+    let place = place(&model, "sandbox = \"off\"");
+    place.write("hides.py", OUT_OF_SIGHT);
+    let server = Server::start(&place);
+    // Only root sees that no process hides what it holds.
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0);
+    let on_its_way = printed(&server, "way", &format!("python3 hides.py way {}", server.root()));
+    assert!(!is_root || on_its_way["stdout"].as_str().unwrap().contains("people_only"), "{on_its_way}");
+    let ended = printed(&server, "ends", &format!("python3 hides.py ends {}", server.root()));
+    assert!(ended["stdout"].as_str().unwrap().contains("all have ended"), "{ended}");
+    let rules = place.json(&["approvals", "rules", "list", "--json"]);
+    assert!(!is_root || rules.as_array().unwrap().len() == 1, "{rules}");
+    server.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn on_the_command_line_too_what_stays_below_the_server_does_not_decide() {
+    let model = obedient();
+    let place = place(&model, "sandbox = \"off\"");
+    let server = Server::start(&place);
+    let binary = env!("CARGO_BIN_EXE_turnwright");
+    let data = place.path("data");
+    let clean = format!("env -i PATH=/usr/bin:/bin TURNWRIGHT_DATA_DIR={} setsid -f", data.display());
+    let add = format!("{binary} approvals rules add allow anything --scope everyone");
+    let line =
+        format!("{clean} sh -c 'sleep 0.2; {add} >told 2>&1; mv told said'; until [ -s said ]; do sleep 0.01; done; cat said");
+    let told = printed(&server, "attack", &line);
+    assert!(told["stdout"].as_str().unwrap().contains("a tool has started this command"), "{told}");
+    assert_eq!(place.json(&["approvals", "rules", "list", "--json"]).as_array().unwrap().len(), 1);
+    server.stop();
+    assert!(place.run(&["approvals", "rules", "add", "allow", "anything", "--scope", "everyone"]).code == Some(0));
+}

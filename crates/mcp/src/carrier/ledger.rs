@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::Pid;
@@ -97,6 +98,8 @@ struct Kept {
 pub struct FileLedger {
     folder: PathBuf,
     origin: Origin,
+    /// Held open, so that others can see (`/proc/<process>/fd`) which process remembers its tools there.
+    _held: Arc<fs::File>,
 }
 
 impl FileLedger {
@@ -107,7 +110,8 @@ impl FileLedger {
     pub fn open(processes: &Path, driver: &str) -> io::Result<Self> {
         let folder = processes.join(driver);
         fs::create_dir_all(&folder)?;
-        Ok(Self { folder, origin: Origin::of(processes)? })
+        let held = Arc::new(fs::File::open(&folder)?);
+        Ok(Self { folder, origin: Origin::of(processes)?, _held: held })
     }
 
     fn file(&self, mark: &str) -> PathBuf {
