@@ -100,6 +100,45 @@ test("who revokes the token of their session leaves nothing that was written to 
   assert.deepEqual([page.wrong, page.strangers], [[], []]);
 });
 
+test("what was deleted is gone though its person leaves at once, and they stay where it cannot be", async () => {
+  place.run("users", "add", "dora", "--role", "member");
+  const fresh = () => place.run("users", "token", "dora").match(/tw_\S+/)[0];
+  const api = fresh();
+  const asked = (path, body) => fetch(`${place.base}/api/v1/conversations${path}`, {
+    headers: { authorization: `Bearer ${api}`, "content-type": "application/json" }, ...(body && { method: "POST", body: JSON.stringify(body) }),
+  });
+  for (const id of ["private-1", "private-2"]) assert.equal((await asked("", { id, title: `Of ${id}` })).status, 201);
+  const come = async () => {
+    tokens.dora = fresh();
+    return signedIn("dora");
+  };
+  const remove = async (page, id) => {
+    await page.locator(".entry", { hasText: `Of ${id}` }).hover();
+    await page.getByRole("button", { name: `Delete Of ${id}` }).click();
+    await page.getByText(`Deleted “Of ${id}”`).waitFor();
+  };
+  const first = await come();
+  await remove(first, "private-1");
+  await first.route("**/conversations/private-1", (route) => route.abort());
+  await first.getByRole("button", { name: "Sign out" }).click();
+  await first.getByText("“Of private-1” is not deleted. The server cannot be reached.").waitFor();
+  await first.locator(".entry", { hasText: "Of private-1" }).waitFor();
+  await first.unroute("**/conversations/private-1");
+  await remove(first, "private-1");
+  await first.getByRole("button", { name: "Sign out" }).click();
+  await first.getByRole("heading", { name: "Sign in to Turnwright" }).waitFor();
+  assert.equal((await asked("/private-1")).status, 404);
+  const second = await come();
+  await second.getByRole("link", { name: "Settings" }).click();
+  const here = second.getByRole("region", { name: "Your tokens" }).locator("li", { hasText: "this session" });
+  await here.getByRole("button", { name: /^Revoke/ }).click();
+  await remove(second, "private-2");
+  await here.getByRole("button", { name: /and sign out$/ }).click();
+  await second.getByRole("heading", { name: "Sign in to Turnwright" }).waitFor();
+  assert.equal((await asked("/private-2")).status, 404);
+  assert.deepEqual([first.wrong, second.wrong], [[], []]);
+});
+
 test("what belongs to one is not there for the other", async () => {
   const ann = await signedIn("ann");
   await say(ann, "ann's own words");

@@ -223,7 +223,11 @@ export function go(id) {
  */
 export async function say(text, content) {
   if (open.value) {
-    deleting.get(open.value.id)?.();
+    const pending = deleting.get(open.value.id);
+    if (pending) {
+      pending.keep();
+      tell("It is not deleted, since you go on with it.");
+    }
     open.value.send(text, content);
     return;
   }
@@ -253,36 +257,37 @@ export function pin(id) {
  * Deletes a conversation, unless that is taken back soon.
  * @param {any} conversation
  */
-export function remove(conversation) {
-  const { id } = conversation;
+export function remove({ id, title }) {
+  const name = `“${title ?? "Untitled"}”`;
   hidden.value = new Set([...hidden.value, id]);
   if (open.value?.id === id) go(null);
-  const show = () => (hidden.value = new Set([...hidden.value].filter((other) => other !== id)));
+  const keep = () => {
+    over();
+    hidden.value = new Set([...hidden.value].filter((other) => other !== id));
+  };
   const over = () => {
     clearTimeout(timer);
     window.removeEventListener("pagehide", send);
     deleting.delete(id);
   };
-  const send = () => {
+  const now = async () => {
     over();
-    call(`/conversations/${part(id)}`, { method: "DELETE", keepalive: true }).catch((error) => {
-      show();
-      tellError(error);
-    });
+    try {
+      await call(`/conversations/${part(id)}`, { method: "DELETE", keepalive: true });
+    } catch (error) {
+      keep();
+      throw new Error(`${name} is not deleted. ${sentence(error)}`);
+    }
   };
+  const send = () => now().catch(tellError);
   const timer = setTimeout(send, 6_000);
   window.addEventListener("pagehide", send);
-  const back = () => {
-    over();
-    show();
-  };
-  deleting.set(id, () => {
-    back();
-    tell("It is not deleted, since you go on with it.");
-  });
-  tell(`Deleted “${conversation.title ?? "Untitled"}”`, back);
+  deleting.set(id, { keep, now });
+  tell(`Deleted ${name}`, keep);
 }
-/** What keeps a conversation that is about to be deleted, by its id. @type {Map<string, () => void>} */
+/** Conversations that are about to be deleted: what keeps each, and what deletes it at once. @type {Map<string, {keep: () => void, now: () => Promise<void>}>} */
 const deleting = new Map();
-/** Conversations that are about to be deleted. @type {import("@preact/signals").Signal<Set<string>>} */
+/** Deletes them, for whoever signs out: nobody could any more. */
+export const finishDeleting = () => Promise.all([...deleting.values()].map(({ now }) => now()));
+/** Conversations that are not shown, since they are deleted or about to be. @type {import("@preact/signals").Signal<Set<string>>} */
 export const hidden = signal(new Set());

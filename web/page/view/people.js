@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { call, listed, part, sentence } from "../lib/api.js";
-import { announce, caller, tell } from "../lib/app.js";
+import { announce, caller, finishDeleting, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { leave } from "../lib/kept.js";
 import { Copy } from "./text.js";
@@ -40,6 +40,7 @@ export function Tokens() {
     const isOwn = id === caller.value?.token_id;
     if (isOwn && sure !== id) return ask(id);
     try {
+      if (isOwn) await finishDeleting();
       await call(`/tokens/${part(id)}`, { method: "DELETE" });
       if (isOwn) return leave();
       announce("Revoked");

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, part, refusal } from "../lib/api.js";
 import {
-  caller, conversations, here, hidden, inbox, loadConversations, moreConversations, open, isPinned, pin, pinned, remove, renaming, search, tellError,
+  caller, conversations, finishDeleting, here, hidden, inbox, loadConversations, moreConversations, open, isPinned, pin, pinned, remove, renaming, search, tellError,
 } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { leave } from "../lib/kept.js";
@@ -58,6 +58,7 @@ function Caller() {
   if (me?.how !== "session") return null;
   const signOut = async () => {
     try {
+      await finishDeleting();
       const response = await fetch("logout", { method: "POST" });
       if (!response.ok) throw await refusal(response);
       leave();
