@@ -11,6 +11,7 @@ mod content;
 mod details;
 mod draft;
 mod foreign;
+mod kept;
 mod librechat;
 mod open_webui;
 mod openai;
@@ -48,6 +49,8 @@ pub struct ImportedConversation {
     pub title: Option<String>,
     /// What the model was told before it.
     pub system_prompt: Option<String>,
+    /// Whether it was pinned there.
+    pub pinned: bool,
     /// When it began, in milliseconds since 1970 UTC.
     pub created_at_ms: Option<u64>,
     /// A whole journal from its first place on: every turn has its end, every call its result.

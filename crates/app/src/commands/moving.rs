@@ -86,12 +86,22 @@ pub(super) async fn import(engine: &Engine, file: &Path, listed: Listed, output:
 /// # Errors
 /// Where nothing can be stored.
 async fn take(engine: &Engine, conversation: ImportedConversation, number: usize) -> Result<Taken, Failure> {
-    let ImportedConversation { source, id, title, system_prompt, created_at_ms, entries, times_ms, messages, mut left_out } =
-        conversation;
+    let ImportedConversation {
+        source,
+        id,
+        title,
+        system_prompt,
+        pinned,
+        created_at_ms,
+        entries,
+        times_ms,
+        messages,
+        mut left_out,
+    } = conversation;
     let title = title.map(|title| shortened(title, &mut left_out));
     let called = id.clone().or_else(|| title.clone()).unwrap_or_else(|| format!("conversation {number} of the file"));
     let id: Option<ConversationId> = id.and_then(|id| id.parse().ok());
-    let overlay = SettingsOverlay { system_prompt, ..SettingsOverlay::default() };
+    let overlay = SettingsOverlay { system_prompt, pinned: pinned.then_some(true), ..SettingsOverlay::default() };
     let new = NewConversation { id, title: title.clone(), overlay, ..NewConversation::default() };
     match store(engine, WholeJournal { conversation: new, created_at_ms, entries, times_ms }).await {
         Ok(stored) => {
@@ -162,16 +172,37 @@ mod tests {
     use super::*;
     use crate::exit::Exit;
 
-    #[tokio::test]
-    async fn a_conversation_that_is_refused_is_named_and_those_beside_it_are_taken() {
-        let engine = Engine::new(EngineParts {
+    fn engine() -> Engine {
+        Engine::new(EngineParts {
             providers: Arc::new(ScriptedProviders(ScriptedProvider::new([]))),
             sources: Vec::new(),
             store: Arc::new(MemoryStore::default()),
             clock: Arc::new(ManualClock::at(1_000)),
             policy: Policy::new(Vec::new()).unwrap(),
             defaults: TurnSettings::new(ModelRef::new("test", "none")),
-        });
+        })
+    }
+
+    #[tokio::test]
+    async fn what_was_pinned_is_pinned() {
+        let engine = engine();
+        let message = json!({"id": "m", "parentId": null, "childrenIds": [], "role": "user", "content": "hello"});
+        let chat = json!({"history": {"messages": {"m": message}, "currentId": "m"}});
+        let chats = [true, false].map(|pinned| json!({"id": format!("pinned-{pinned}"), "pinned": pinned, "chat": chat}));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("export.json");
+        std::fs::write(&file, json!(chats).to_string()).unwrap();
+        import(&engine, &file, Listed { json: true }, &mut Output::standard()).await.unwrap();
+        let kept = engine.conversations(None, 10).await.unwrap();
+        let mut kept: Vec<_> = kept.iter().map(|kept| (kept.id.as_str(), kept.overlay.pinned)).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, [("pinned-false", None), ("pinned-true", Some(true))]);
+        engine.shutdown().await;
+    }
+
+    #[tokio::test]
+    async fn a_conversation_that_is_refused_is_named_and_those_beside_it_are_taken() {
+        let engine = engine();
         engine.limit(Limits { message_bytes: 500, ..Limits::default() });
         let said = |title: &str, system: &str| {
             let messages = json!([{"role": "system", "content": system}, {"role": "user", "content": "hello"}]);

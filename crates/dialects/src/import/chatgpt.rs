@@ -6,7 +6,7 @@ use turnwright_core::ContentBlock;
 
 use super::draft::{Draft, Given};
 use super::tree::{self, Node};
-use super::{citations, content, list, text, time};
+use super::{citations, content, kept, list, text, time};
 
 pub(super) fn read(conversation: &Value) -> Draft {
     let mut draft = Draft::new("chatgpt");
@@ -14,6 +14,7 @@ pub(super) fn read(conversation: &Value) -> Draft {
     draft.title = text(conversation, "title").map(str::to_owned);
     draft.created_at_ms = time::milliseconds(conversation.get("create_time"));
     draft.model = text(conversation, "default_model_slug").map(str::to_owned);
+    kept::read(conversation, &mut draft);
     let mapping = conversation.get("mapping").and_then(Value::as_object).into_iter().flatten();
     let nodes: Vec<Node<'_>> = mapping
         .map(|(id, node)| Node {

@@ -20,6 +20,7 @@ pub(super) struct Draft {
     pub(super) source: &'static str,
     pub(super) id: Option<String>,
     pub(super) title: Option<String>,
+    pub(super) pinned: bool,
     pub(super) created_at_ms: Option<u64>,
     /// The model of answers that name none.
     pub(super) model: Option<String>,
@@ -57,6 +58,7 @@ impl Draft {
             source,
             id: None,
             title: None,
+            pinned: false,
             created_at_ms: None,
             model: None,
             system: Vec::new(),
@@ -240,6 +242,7 @@ impl Draft {
             source,
             id: self.id,
             title: self.title,
+            pinned: self.pinned,
             system_prompt,
             created_at_ms: self.created_at_ms.or_else(|| pen.times_ms.iter().find_map(|at_ms| *at_ms)),
             entries: pen.entries,

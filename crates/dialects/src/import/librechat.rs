@@ -5,7 +5,7 @@ use turnwright_core::ContentBlock;
 
 use super::draft::{Draft, Given};
 use super::tree::{self, Node};
-use super::{content, list, text, time};
+use super::{content, kept, list, text, time};
 
 /// The messages, where this is the form.
 pub(super) fn messages(value: &Value) -> Option<&[Value]> {
@@ -21,6 +21,7 @@ pub(super) fn read(conversation: &Value, messages: &[Value]) -> Draft {
     draft.title = text(conversation, "title").map(str::to_owned);
     draft.model = text(options, "model").map(str::to_owned);
     draft.created_at_ms = time::milliseconds(conversation.get("createdAt"));
+    kept::read(conversation, &mut draft);
     for name in ["promptPrefix", "system", "instructions"] {
         if let Some(system) = text(options, name) {
             draft.system(system);

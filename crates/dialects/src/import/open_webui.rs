@@ -7,7 +7,7 @@ use turnwright_core::ContentBlock;
 use super::details::{self, Piece};
 use super::draft::{Draft, Given};
 use super::tree::{self, Node};
-use super::{citations, content, list, text, time};
+use super::{citations, content, kept, list, text, time};
 
 /// The chat inside of a record, where this is the form.
 pub(super) fn chat(value: &Value) -> Option<&Value> {
@@ -21,6 +21,7 @@ pub(super) fn read(record: &Value, chat: &Value) -> Draft {
     draft.title = text(record, "title").or(text(chat, "title")).map(str::to_owned);
     draft.created_at_ms = time::milliseconds(record.get("created_at")).or_else(|| time::milliseconds(chat.get("timestamp")));
     draft.model = list(chat, "models").iter().find_map(Value::as_str).map(str::to_owned);
+    kept::read(record, &mut draft);
     let parameters = chat.get("params").unwrap_or(&Value::Null);
     if let Some(system) = text(parameters, "system").or(text(chat, "system")) {
         draft.system(system);

@@ -131,7 +131,40 @@ fn open_webuis_calls_are_found_in_the_text_and_in_the_items() {
         "12s end of turn_7",
     ];
     assert_eq!(told(conversation), expected);
-    assert_eq!(left_out(conversation), ["1 a message of another branch"]);
+    assert_eq!((left_out(conversation), conversation.pinned), (vec!["1 a message of another branch".to_owned()], false));
+}
+
+#[test]
+fn what_was_pinned_is_pinned_and_where_it_was_kept_besides_is_counted() {
+    let kept = |name: &str, change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value: serde_json::Value = serde_json::from_str(&fixture(name)).unwrap();
+        let before = imported(&value.to_string());
+        change(if value.is_array() { &mut value[0] } else { &mut value });
+        let after = imported(&value.to_string());
+        let [before, after] = [before, after].map(|found| found.conversations.into_iter().next().unwrap());
+        assert!(!before.pinned);
+        let known = left_out(&before);
+        (after.pinned, left_out(&after).into_iter().filter(|line| !known.contains(line)).collect::<Vec<_>>().join(", "))
+    };
+    let open_webui = |value: &mut serde_json::Value| {
+        (value["pinned"], value["archived"], value["folder_id"]) = (true.into(), true.into(), "f".into());
+        value["meta"] = json!({"tags": ["home", "work"]});
+        value["chat"]["tags"] = json!(["home"]);
+    };
+    let all = "2 a tag, 1 that it was archived, 1 the folder that it was in";
+    assert_eq!(kept("open-webui.json", &open_webui), (true, all.to_owned()));
+    let starred = |value: &mut serde_json::Value| {
+        (value["is_starred"], value["is_archived"], value["gizmo_id"]) = (true.into(), false.into(), "g-p-1".into());
+    };
+    assert_eq!(kept("chatgpt.json", &starred), (true, "1 the project or GPT that it was in".to_owned()));
+    let timed = |value: &mut serde_json::Value| {
+        (value["is_starred"], value["pinned_time"], value["is_archived"]) = (json!(null), json!(1.5), true.into());
+    };
+    assert_eq!(kept("chatgpt.json", &timed), (true, "1 that it was archived".to_owned()));
+    let librechat = |value: &mut serde_json::Value| {
+        (value["isArchived"], value["tags"]) = (true.into(), json!(["home"]));
+    };
+    assert_eq!(kept("librechat.json", &librechat), (false, "1 a tag, 1 that it was archived".to_owned()));
 }
 
 #[test]
