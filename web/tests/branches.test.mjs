@@ -54,10 +54,18 @@ test("an answer is made again with another model, in a branch", async () => {
   assert.equal((await said(original)).length, 2);
 });
 
-test("a conversation is pinned to the top, over a reload too", async () => {
+test("a conversation is pinned to the top where the server has it pinned, in every browser", async () => {
   const page = await lookAt(place);
   await say(page, "pinned one");
   await page.getByText("You said: pinned one").waitFor();
+  const id = idOf(page);
+  const mark = page.locator(".entry", { hasText: "Pinned: pinned one" });
+  await page.route(`**/conversations/${id}`, (route) => (route.request().method() === "PATCH" ? route.abort() : route.fallback()));
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("button", { name: "Pin", exact: true }).click();
+  await page.getByText("The server cannot be reached.").waitFor();
+  assert.equal(await mark.count(), 0);
+  await page.unroute(`**/conversations/${id}`);
   await page.getByRole("button", { name: "More" }).click();
   await page.getByRole("button", { name: "Pin", exact: true }).click();
   await page.getByRole("link", { name: "New conversation" }).click();
@@ -66,6 +74,15 @@ test("a conversation is pinned to the top, over a reload too", async () => {
   await page.reload();
   await page.locator(".entry", { hasText: "newer one" }).waitFor();
   assert.match(await page.locator(".entry").first().innerText(), /pinned one/);
+  assert.equal((await place.api(`/conversations/${id}`)).pinned, true);
+  const elsewhere = await lookAt(place, { path: `/#/c/${id}` });
+  await elsewhere.getByRole("button", { name: "Unpin pinned one" }).waitFor();
+  await elsewhere.getByRole("button", { name: "More" }).click();
+  await elsewhere.getByRole("button", { name: "Unpin", exact: true }).click();
+  await elsewhere.getByRole("button", { name: "Pin pinned one" }).waitFor();
+  await page.reload();
+  await page.getByRole("button", { name: "Pin pinned one" }).waitFor();
+  assert.equal(await mark.count(), 0);
 });
 
 test("a conversation is saved as text and as data", async () => {

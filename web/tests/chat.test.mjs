@@ -266,7 +266,7 @@ test("a long list stays as far as it was shown, with each conversation once, and
     await page.getByText("You said: hello").waitFor();
     await page.waitForFunction(() => document.querySelector(".entry bdi")?.textContent === "Number c5");
     assert.deepEqual([await entries.count(), await twice()], [180, []]);
-    await page.evaluate(() => localStorage.setItem("pinned", '["c1"]'));
+    await elsewhere.api("/conversations/c1", { pinned: true }, "PATCH");
     await page.reload();
     await count(51);
     await page.getByRole("button", { name: "Show more" }).click();

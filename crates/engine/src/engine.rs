@@ -25,8 +25,8 @@ use crate::registry::{Registry, live_of, overlay_of};
 use crate::rules::Rules;
 use crate::upkeep::Erasing;
 use crate::{
-    Clock, ConversationRecord, EngineError, Idempotent, Page, Place, Providers, SetAside, SettingsOverlay, Slots, SourceSet,
-    Store, StoreError, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
+    Clock, ConversationRecord, EngineError, Idempotent, Place, Providers, SetAside, SettingsOverlay, Slots, SourceSet, Store,
+    StoreError, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
 };
 
 mod act;
@@ -406,11 +406,6 @@ impl Engine {
     pub async fn conversation(&self, id: &ConversationId) -> Result<Conversation, EngineError> {
         let record = self.inner.store.conversation(id).await?.filter(|record| record.owner == self.user);
         record.map(conversation).ok_or_else(|| not_there(id))?
-    }
-
-    /// The user's conversations, the one with the newest entry first, from behind `after`, at most `limit`.
-    pub async fn conversations(&self, after: Option<&Place>, limit: usize) -> Result<Vec<Conversation>, EngineError> {
-        self.inner.store.conversations(Page { owner: &self.user, after, limit }).await?.into_iter().map(conversation).collect()
     }
 
     /// The journal as it is now. Cheap: entries are shared.

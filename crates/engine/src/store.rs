@@ -462,6 +462,8 @@ pub struct Page<'a> {
     pub after: Option<&'a Place>,
     /// At most so many.
     pub limit: usize,
+    /// Whether those that are not pinned are left out.
+    pub only_pinned: bool,
 }
 
 /// Why the store did not do it.

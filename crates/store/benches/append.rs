@@ -100,7 +100,12 @@ impl Subject {
             What::List => {
                 let list = self
                     .store
-                    .conversations(Page { owner: &turnwright_core::UserId::local(), after: None, limit: 50 })
+                    .conversations(Page {
+                        owner: &turnwright_core::UserId::local(),
+                        after: None,
+                        limit: 50,
+                        only_pinned: false,
+                    })
                     .await
                     .unwrap();
                 assert_eq!(list.len(), 50);

@@ -168,8 +168,9 @@ impl Store for SqliteStore {
     }
 
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
-        let (owner, after, limit) = (page.owner.clone(), page.after.cloned(), page.limit);
-        self.readers.read(move |connection| read::conversations(connection, &owner, after.as_ref(), limit)).await
+        let Page { owner, after, limit, only_pinned } = page;
+        let (owner, after) = (owner.clone(), after.cloned());
+        self.readers.read(move |connection| read::conversations(connection, &owner, after.as_ref(), limit, only_pinned)).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {

@@ -74,7 +74,7 @@ async fn nodes_that_start_together_make_one_schema() {
         store.create(record(&format!("c{number}"))).await.unwrap();
         assert_eq!(store.lease(), Some(1));
     }
-    let page = turnwright_engine::Page { owner: &UserId::local(), after: None, limit: 100 };
+    let page = turnwright_engine::Page { owner: &UserId::local(), after: None, limit: 100, only_pinned: false };
     assert_eq!(stores[0].conversations(page).await.unwrap().len(), 6);
     for store in &stores {
         store.close().await;

@@ -264,7 +264,8 @@ async fn processes_that_start_together_make_one_database() {
         for (number, store) in &stores {
             store.create(record(&format!("c{number}"))).await.unwrap();
         }
-        let page = turnwright_engine::Page { owner: &turnwright_core::UserId::local(), after: None, limit: 100 };
+        let page =
+            turnwright_engine::Page { owner: &turnwright_core::UserId::local(), after: None, limit: 100, only_pinned: false };
         assert_eq!(stores[0].1.conversations(page).await.unwrap().len(), 8);
     }
 }

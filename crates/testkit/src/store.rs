@@ -381,7 +381,9 @@ impl Store for MemoryStore {
 
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
         self.ask(|tables| {
-            let mut all: Vec<&Kept> = tables.conversations.values().filter(|kept| kept.record.owner == *page.owner).collect();
+            let is_pinned = |kept: &Kept| kept.record.settings.contains("\"pinned\":true");
+            let is_meant = |kept: &&Kept| kept.record.owner == *page.owner && (!page.only_pinned || is_pinned(kept));
+            let mut all: Vec<&Kept> = tables.conversations.values().filter(is_meant).collect();
             all.sort_by_cached_key(|kept| std::cmp::Reverse(kept.record.place()));
             let behind = all.into_iter().filter(|kept| page.after.is_none_or(|after| kept.record.place() < *after));
             Ok(behind.take(page.limit).map(|kept| kept.record.clone()).collect())

@@ -3,7 +3,6 @@
 import { computed, signal } from "@preact/signals";
 import { call, fresh, listed as whole, part, Refused, sentence } from "./api.js";
 import { OpenConversation } from "./conversation.js";
-import { store, stored } from "./kept.js";
 
 /** @typedef {{screen: "chat", id: string | null} | {screen: "turn", id: string, turn: string} | {screen: "inbox" | "servers" | "usage" | "settings"}} Place */
 
@@ -105,14 +104,13 @@ export async function loadConversations(more = 0) {
       cursor = page.next_cursor;
     } while (cursor && data.length < count);
     // What changed meanwhile may have come twice.
-    const list = new Map(data.map((conversation) => [conversation.id, conversation]));
-    const missing = q ? [] : pinned.value.filter((id) => !list.has(id));
-    const older = await Promise.all(missing.map((id) => call(`/conversations/${part(id)}`).catch(() => null)));
+    const older = cursor && !q ? await whole("/conversations?pinned=true") : [];
     if (isOver()) return;
-    conversations.value = [...older.filter((found) => found !== null), ...list.values()];
+    const list = new Map([...older, ...data].map((conversation) => [conversation.id, conversation]));
+    conversations.value = [...list.values()];
     const shown = open.value;
     const own = list.get(shown?.id);
-    if (shown?.info.value && own && own.title !== shown.info.value.title) shown.told({ title: own.title });
+    if (shown?.info.value && own) shown.told({ title: own.title, pinned: own.pinned });
     moreConversations.value = cursor;
   } catch (error) {
     if (isOver()) return;
@@ -239,19 +237,21 @@ export async function say(text, content) {
 /** The conversation whose title is being changed. @type {import("@preact/signals").Signal<any>} */
 export const renaming = signal(null);
 
-/** Conversations that this browser keeps at the top. @type {import("@preact/signals").Signal<any[]>} */
-export const pinned = signal(stored("pinned", []));
-/** @param {string} id */
-export const isPinned = (id) => pinned.value.includes(id);
-/** @param {string} id */
-export function pin(id) {
-  pinned.value = isPinned(id) ? pinned.value.filter((other) => other !== id) : [id, ...pinned.value];
-  store("pinned", pinned.value);
-  // What is pinned is kept however old it is.
-  call(`/conversations/${part(id)}`, { method: "PATCH", body: { pinned: isPinned(id) } }).catch(tellError);
-  announce(isPinned(id) ? "Pinned" : "Not pinned any more");
+/**
+ * Changes a conversation, and shows what the server made of it.
+ * @param {string} id
+ * @param {any} body
+ */
+export async function amend(id, body) {
+  const changed = await call(`/conversations/${part(id)}`, { method: "PATCH", body });
+  if (open.value?.id === id) open.value.told(changed);
   void loadConversations();
+  return changed;
 }
+
+/** Keeps a conversation at the top, however old it is, or lets it go. @param {any} conversation */
+export const pin = ({ id, pinned }) =>
+  amend(id, { pinned: !pinned }).then((changed) => announce(changed.pinned ? "Pinned" : "Not pinned any more"), tellError);
 
 /**
  * Deletes a conversation, unless that is taken back soon.

@@ -21,7 +21,7 @@ export const commands = [
   { name: "stop", needs: "conversation", about: "Stop the turn", run: ({ conversation }) => conversation?.stop() },
   { name: "retry", needs: "conversation", about: "Try the last turn again", run: ({ conversation }) => conversation?.retry() },
   { name: "rename", needs: "conversation", about: "Rename this conversation", run: () => (renaming.value = info()) },
-  { name: "pin", needs: "conversation", about: "Pin this conversation, or let it go", run: () => pin(info().id) },
+  { name: "pin", needs: "conversation", about: "Pin this conversation, or let it go", run: () => pin(info()) },
   { name: "branch", needs: "conversation", about: "Copy this conversation as a branch", run: () => copy(info()) },
   { name: "export", needs: "conversation", about: "Save this conversation as a file", run: () => ask("export") },
   { name: "delete", needs: "conversation", about: "Delete this conversation", run: () => remove(info()) },

@@ -28,10 +28,10 @@ export function store(name, value) {
   }
 }
 
-/** Forgets what somebody wrote and did not send, and what they pinned: the next here may be another person. */
+/** Forgets what somebody wrote and did not send: the next here may be another person. */
 function forgetTexts() {
   try {
-    for (const name of Object.keys(localStorage)) if (/^((draft|edited|arguments|reason|form) |pinned$)/.test(name)) localStorage.removeItem(name);
+    for (const name of Object.keys(localStorage)) if (/^(draft|edited|arguments|reason|form) /.test(name)) localStorage.removeItem(name);
     for (const name of Object.keys(sessionStorage)) if (name.startsWith("unsent ")) sessionStorage.removeItem(name);
   } catch {
     // Nothing was kept.

@@ -1,7 +1,7 @@
 // What can be done with the open conversation besides talking.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { isPinned, pin, remove, renaming, tellError } from "../lib/app.js";
+import { pin, remove, renaming, tellError } from "../lib/app.js";
 import { copy } from "../lib/branch.js";
 import { download, forms } from "../lib/export.js";
 import { html } from "../lib/html.js";
@@ -53,7 +53,7 @@ export function Menu({ conversation, store }) {
     ${isOpen && html`<div class="popup" role="group" aria-label="This conversation">
       <button class="plain" onClick=${act(() => setting(true))}>Settings…</button>
       ${info && html`<button class="plain" onClick=${act(() => (renaming.value = info))}>Rename…</button>
-        <button class="plain" onClick=${act(() => pin(info.id))}>${isPinned(info.id) ? "Unpin" : "Pin"}</button>
+        <button class="plain" onClick=${act(() => pin(info))}>${info.pinned ? "Unpin" : "Pin"}</button>
         <button class="plain" onClick=${act(() => copy(info))}>Copy as a branch</button>
         <span class="faint small-text" id="export-as">Export as</span>
         ${Object.entries(forms).map(([form, words]) => html`<button class="plain inner-choice" aria-describedby="export-as" onClick=${act(() => download(info, form))}>${words}</button>`)}

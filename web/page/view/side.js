@@ -1,9 +1,9 @@
 // The conversations, and the ways to the other screens.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, part, refusal } from "../lib/api.js";
+import { refusal } from "../lib/api.js";
 import {
-  caller, conversations, finishDeleting, here, hidden, inbox, loadConversations, moreConversations, open, isPinned, pin, pinned, remove, renaming, search, tellError,
+  amend, caller, conversations, finishDeleting, here, hidden, inbox, loadConversations, moreConversations, open, pin, remove, renaming, search, tellError,
 } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { leave } from "../lib/kept.js";
@@ -18,8 +18,7 @@ export function Side() {
   const waiting = new Set(inbox.value.map((wait) => wait.conversation_id));
   const at = here.value;
   const visible = conversations.value.filter(({ id }) => !hidden.value.has(id));
-  const top = pinned.value.flatMap((id) => visible.filter((conversation) => conversation.id === id));
-  const shown = [...top, ...visible.filter(({ id }) => !isPinned(id))];
+  const shown = [...visible.filter(({ pinned }) => pinned), ...visible.filter(({ pinned }) => !pinned)];
   const onSearch = (/** @type {any} */ event) => {
     search.value = event.target.value;
     clearTimeout(typed);
@@ -81,11 +80,11 @@ function Entry({ conversation, isOpen, isWaiting, rename }) {
   };
   return html`<li class=${isOpen ? "entry open" : "entry"}>
     <a href=${`#/c/${encodeURIComponent(conversation.id)}`} aria-current=${isOpen ? "page" : undefined} title=${title}>
-      <span class="named">${isPinned(conversation.id) && html`<${Icon} name="pin" /><span class="unseen">Pinned: </span>`}<bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}${!isOpen && isLeft(conversation.id) && html`<em class="faint"> not sent</em>`}</span>
+      <span class="named">${conversation.pinned && html`<${Icon} name="pin" /><span class="unseen">Pinned: </span>`}<bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}${!isOpen && isLeft(conversation.id) && html`<em class="faint"> not sent</em>`}</span>
       ${conversation.excerpt && html`<span class="faint excerpt" dir="auto">${conversation.excerpt.text}</span>`}
     </a>
     <span class="actions">
-      <button class="plain small" aria-label=${`${isPinned(conversation.id) ? "Unpin" : "Pin"} ${title}`} onClick=${() => pin(conversation.id)}><${Icon} name="pin" /></button>
+      <button class="plain small" aria-label=${`${conversation.pinned ? "Unpin" : "Pin"} ${title}`} onClick=${() => pin(conversation)}><${Icon} name="pin" /></button>
       <button class="plain small" aria-label=${`Rename ${title}`} onClick=${() => rename(conversation)}><${Icon} name="edit" /></button>
       <button class="plain small" aria-label=${`Delete ${title}`} onClick=${removeHere}><${Icon} name="trash" /></button>
     </span>
@@ -100,11 +99,9 @@ function Rename({ conversation, close }) {
   const store = async (/** @type {Event} */ event) => {
     event.preventDefault();
     try {
-      const changed = await call(`/conversations/${part(conversation.id)}`, { method: "PATCH", body: { title: title.trim() || null } });
-      if (open.value?.id === conversation.id) open.value?.told({ title: changed.title });
+      await amend(conversation.id, { title: title.trim() || null });
       // What is typed next is not meant for this dialog.
       close();
-      await loadConversations();
     } catch (error) {
       tellError(error);
     }

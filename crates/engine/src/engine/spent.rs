@@ -18,7 +18,8 @@ impl Engine {
         let mut bill = Bill::new(from_ms, until_ms);
         let mut after = None;
         loop {
-            let page = store.conversations(Page { owner: &self.user, after: after.as_ref(), limit: PAGE }).await?;
+            let page =
+                store.conversations(Page { owner: &self.user, after: after.as_ref(), limit: PAGE, only_pinned: false }).await?;
             // The newest come first: what follows one that ended before has too.
             let recent = page.iter().take_while(|record| record.updated_at_ms >= from_ms);
             let mut count = 0;

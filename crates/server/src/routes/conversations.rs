@@ -87,6 +87,33 @@ pub(super) async fn fork(
 pub(super) struct WordsQuery {
     /// Words to search for.
     q: Option<String>,
+    /// `true` leaves out those that are not pinned; not beside `q`.
+    #[param(value_type = Option<bool>)]
+    pinned: Option<String>,
+}
+
+impl WordsQuery {
+    /// The words that are searched for, where there are any.
+    fn words(&self) -> Option<&str> {
+        self.q.as_deref().filter(|q| !q.trim().is_empty())
+    }
+
+    fn is_for_pinned(&self) -> Result<bool, ApiError> {
+        let is_for_pinned = flag("pinned", self.pinned.as_deref())?;
+        if is_for_pinned && self.words().is_some() {
+            return Err(ApiError::bad_request("invalid_query", "`pinned` and `q` are not asked for at once"));
+        }
+        Ok(is_for_pinned)
+    }
+}
+
+/// What `true`, `false` and nothing mean in a query.
+fn flag(name: &str, value: Option<&str>) -> Result<bool, ApiError> {
+    match value {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(ApiError::bad_request("invalid_query", format!("{name} must be `true` or `false`"))),
+    }
 }
 
 /// Conversations, the newest first. `q` finds those that have all its words in one message, or in their title or name. A page goes
@@ -109,7 +136,8 @@ pub(super) async fn list(
     let after = page.cursor.as_deref().map(|cursor| cursor.parse().map_err(|_| unknown_cursor(cursor))).transpose()?;
     let (engine, most) = (state.engine(), limit.saturating_add(1));
     let plain = |found: Vec<Conversation>| found.into_iter().map(|conversation| (conversation, None)).collect();
-    let found = match (words.q.as_deref().filter(|q| !q.trim().is_empty()), state.texts()) {
+    let found = match (words.words(), state.texts()) {
+        _ if words.is_for_pinned()? => engine.pinned(after.as_ref(), most).await.map(plain),
         (Some(q), Some(texts)) => engine.search(&**texts, q, after.as_ref(), most).await,
         (Some(q), None) => search(engine, q, after, most).await.map(plain),
         (None, _) => engine.conversations(after.as_ref(), most).await.map(plain),
@@ -228,11 +256,7 @@ pub(super) struct PurgeQuery {
 
 impl PurgeQuery {
     fn is_asked_for(&self) -> Result<bool, ApiError> {
-        match self.purge.as_deref() {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
-            Some(_) => Err(ApiError::bad_request("invalid_query", "purge must be `true` or `false`")),
-        }
+        flag("purge", self.purge.as_deref())
     }
 }
 

@@ -39,6 +39,30 @@ async fn conversations_go_on_behind_one_that_is_deleted() {
 }
 
 #[tokio::test]
+async fn those_that_are_pinned_are_listed_alone() {
+    let server = server([]);
+    for id in ["c1", "c2", "c3", "c4"] {
+        server.post("/api/v1/conversations", json!({"id": id})).await;
+    }
+    for id in ["c1", "c2", "c3"] {
+        let address = format!("/api/v1/conversations/{id}");
+        server.send(Method::PATCH, &address, &json!({"pinned": true}), &[]).await;
+    }
+    server.send(Method::PATCH, "/api/v1/conversations/c2", &json!({"pinned": null}), &[]).await;
+    let path = "/api/v1/conversations?pinned=true&limit=1";
+    let first = server.get(path).await.json();
+    assert_eq!((shown(&first), &first["data"][0]["pinned"]), (vec!["c3"], &json!(true)));
+    let rest = after(&server, path, &first).await;
+    assert_eq!((shown(&rest), &rest["has_more"]), (vec!["c1"], &json!(false)));
+    let all = server.get("/api/v1/conversations?pinned=false").await.json();
+    assert_eq!(shown(&all), ["c4", "c3", "c2", "c1"]);
+    for wrong in ["pinned=yes", "pinned=true&q=c"] {
+        let refused = server.get(&format!("/api/v1/conversations?{wrong}")).await;
+        assert_eq!(refused.problem(), (400, "invalid_query".to_owned()), "{wrong}");
+    }
+}
+
+#[tokio::test]
 async fn messages_and_turns_go_on_behind_what_is_hidden() {
     let server = server([
         Answer::whole([call(0, "lab__look", "{}"), call(1, "lab__look", "{}")]),

@@ -12,10 +12,12 @@ use crate::columns::{before, integer, kept_by};
 
 const CONVERSATION: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation WHERE id = $1";
 const NEWEST: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
-    WHERE owner = $1 ORDER BY updated_at_ms DESC, id DESC LIMIT $2";
+    WHERE owner = $1 AND (NOT $3 OR (settings::json ->> 'pinned') IS NOT DISTINCT FROM 'true')
+    ORDER BY updated_at_ms DESC, id DESC LIMIT $2";
 /// The first condition is the one that the index knows.
 const AFTER: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
     WHERE owner = $1 AND updated_at_ms <= $3 AND (updated_at_ms, id) < ($3, $4)
+    AND (NOT $5 OR (settings::json ->> 'pinned') IS NOT DISTINCT FROM 'true')
     ORDER BY updated_at_ms DESC, id DESC LIMIT $2";
 /// No row where there is no conversation, one row of nulls where there is no entry.
 const ENTRIES: &str = "SELECT page.place & 4294967295, page.version, page.at_ms, page.body
@@ -45,8 +47,10 @@ pub(super) async fn conversations(pool: &Arc<Pool>, page: Page<'_>) -> Result<Ve
     let limit = rows_at_most(page.limit);
     let owner = page.owner.as_str();
     let answer = match page.after {
-        None => pool.ask(NEWEST, &[&owner, &limit]).await?,
-        Some(after) => pool.ask(AFTER, &[&owner, &limit, &integer(after.updated_at_ms), &after.id.as_str()]).await?,
+        None => pool.ask(NEWEST, &[&owner, &limit, &page.only_pinned]).await?,
+        Some(after) => {
+            pool.ask(AFTER, &[&owner, &limit, &integer(after.updated_at_ms), &after.id.as_str(), &page.only_pinned]).await?
+        }
     };
     answer.rows.iter().map(record).collect()
 }

@@ -23,6 +23,7 @@ pub(super) fn conversations(
     owner: &UserId,
     after: Option<&Place>,
     limit: usize,
+    only_pinned: bool,
 ) -> Result<Vec<ConversationRecord>, Unread> {
     let instant = connection.unchecked_transaction()?;
     let mut found = Vec::new();
@@ -30,12 +31,12 @@ pub(super) fn conversations(
     if let Some(Place { updated_at_ms, id }) = after {
         before = integer(*updated_at_ms);
         let mut of_time = instant.prepare_cached(sql::CONVERSATIONS_OF_TIME)?;
-        collect(of_time.query((before, id.as_str(), rows_at_most(limit), owner.as_str()))?, &mut found)?;
+        collect(of_time.query((before, id.as_str(), rows_at_most(limit), owner.as_str(), only_pinned))?, &mut found)?;
     }
     let left = limit.saturating_sub(found.len());
     if left > 0 {
         let mut older = instant.prepare_cached(sql::CONVERSATIONS_BEFORE)?;
-        collect(older.query((before, rows_at_most(left), owner.as_str()))?, &mut found)?;
+        collect(older.query((before, rows_at_most(left), owner.as_str(), only_pinned))?, &mut found)?;
     }
     Ok(found)
 }

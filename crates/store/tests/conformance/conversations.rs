@@ -157,7 +157,7 @@ pub(super) async fn the_conversation_with_the_newest_entry_is_listed_first(backe
         store.create(record(id, at_ms)).await.unwrap();
     }
     let owner = UserId::local();
-    let page = Page { owner: &owner, after: None, limit: 10 };
+    let page = Page { owner: &owner, after: None, limit: 10, only_pinned: false };
     assert_eq!(listed(&*store, page).await, ["c", "b", "a"]);
 
     store.append(append("a", 1, vec![said("x")])).await.unwrap();
@@ -173,13 +173,16 @@ pub(super) async fn pages_show_every_conversation_once(backend: &dyn Backend) {
     for number in 0..23 {
         store.create(record(&format!("c{number}"), 5 + number / 9)).await.unwrap();
     }
-    let whole = listed(&*store, Page { owner: &UserId::local(), after: None, limit: 100 }).await;
+    let whole = listed(&*store, Page { owner: &UserId::local(), after: None, limit: 100, only_pinned: false }).await;
     assert_eq!(whole.len(), 23);
 
     for limit in [1, 4, 23] {
         let (mut shown, mut after) = (Vec::new(), None);
         loop {
-            let page = store.conversations(Page { owner: &UserId::local(), after: after.as_ref(), limit }).await.unwrap();
+            let page = store
+                .conversations(Page { owner: &UserId::local(), after: after.as_ref(), limit, only_pinned: false })
+                .await
+                .unwrap();
             assert!(page.len() <= limit);
             let Some(last) = page.last() else { break };
             after = Some(last.place());
@@ -187,7 +190,26 @@ pub(super) async fn pages_show_every_conversation_once(backend: &dyn Backend) {
         }
         assert_eq!(shown, whole, "in pages of {limit}");
     }
-    assert_eq!(listed(&*store, Page { owner: &UserId::local(), after: None, limit: 0 }).await, Vec::<String>::new());
+    assert_eq!(
+        listed(&*store, Page { owner: &UserId::local(), after: None, limit: 0, only_pinned: false }).await,
+        Vec::<String>::new()
+    );
+}
+
+pub(super) async fn those_that_are_pinned_are_found_however_old_they_are(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for number in 0..9 {
+        let settings = if number % 4 == 0 { r#"{"pinned":true}"# } else { r#"{"pinned":false}"# };
+        let record = ConversationRecord { settings: settings.to_owned(), ..record(&format!("c{number}"), 5 + number / 5) };
+        store.create(record).await.unwrap();
+    }
+    store.create(record("unsaid", 3)).await.unwrap();
+    let owner = UserId::local();
+    let page = Page { owner: &owner, after: None, limit: 9, only_pinned: true };
+    assert_eq!(listed(&*store, page).await, ["c8", "c4", "c0"]);
+    let after = record("c4", 5).place();
+    assert_eq!(listed(&*store, Page { after: Some(&after), ..page }).await, ["c0"]);
+    assert_eq!(listed(&*store, Page { limit: 1, ..page }).await, ["c8"]);
 }
 
 pub(super) async fn a_page_goes_on_behind_what_is_changed_or_gone_meanwhile(backend: &dyn Backend) {
@@ -199,7 +221,7 @@ pub(super) async fn a_page_goes_on_behind_what_is_changed_or_gone_meanwhile(back
     let owner = UserId::local();
     let behind = async |id: &str, at_ms: u64| {
         let place = record(id, at_ms).place();
-        listed(&*store, Page { owner: &owner, after: Some(&place), limit: 9 }).await
+        listed(&*store, Page { owner: &owner, after: Some(&place), limit: 9, only_pinned: false }).await
     };
     assert_eq!(behind("e", 2).await, ["d", "c", "b", "a"]);
     store.delete(&"e".parse().unwrap()).await.unwrap();
@@ -207,7 +229,10 @@ pub(super) async fn a_page_goes_on_behind_what_is_changed_or_gone_meanwhile(back
     store.append(append("b", 1, vec![said("x")])).await.unwrap();
     assert_eq!(behind("b", 1).await, ["a"], "the place of before, not the one that it has");
     assert_eq!(behind("e", 2).await, ["d", "c", "a"]);
-    assert_eq!(listed(&*store, Page { owner: &owner, after: None, limit: 9 }).await, ["b", "f", "d", "c", "a"]);
+    assert_eq!(
+        listed(&*store, Page { owner: &owner, after: None, limit: 9, only_pinned: false }).await,
+        ["b", "f", "d", "c", "a"]
+    );
 }
 
 pub(super) async fn a_deleted_conversation_leaves_nothing_and_takes_nothing_else(backend: &dyn Backend) {
@@ -282,11 +307,17 @@ pub(super) async fn a_list_shows_what_belongs_to_one_owner_alone(backend: &dyn B
         store.create(record).await.unwrap();
     }
     let annas = ["c8", "c6", "c4", "c2", "c0"];
-    assert_eq!(listed(&*store, Page { owner: &anna, after: None, limit: 9 }).await, annas);
+    assert_eq!(listed(&*store, Page { owner: &anna, after: None, limit: 9, only_pinned: false }).await, annas);
     let after = record("c6", 6).place();
-    assert_eq!(listed(&*store, Page { owner: &anna, after: Some(&after), limit: 9 }).await, annas[2..]);
-    assert_eq!(listed(&*store, Page { owner: &ben, after: Some(&after), limit: 9 }).await, ["c5", "c3", "c1"]);
-    assert_eq!(listed(&*store, Page { owner: &UserId::local(), after: None, limit: 9 }).await, Vec::<String>::new());
+    assert_eq!(listed(&*store, Page { owner: &anna, after: Some(&after), limit: 9, only_pinned: false }).await, annas[2..]);
+    assert_eq!(
+        listed(&*store, Page { owner: &ben, after: Some(&after), limit: 9, only_pinned: false }).await,
+        ["c5", "c3", "c1"]
+    );
+    assert_eq!(
+        listed(&*store, Page { owner: &UserId::local(), after: None, limit: 9, only_pinned: false }).await,
+        Vec::<String>::new()
+    );
 }
 
 pub(super) async fn an_update_leaves_the_owner(backend: &dyn Backend) {

@@ -88,6 +88,7 @@ claims! {
     conversations::a_list_shows_what_belongs_to_one_owner_alone,
     conversations::an_update_leaves_the_owner,
     conversations::pages_show_every_conversation_once,
+    conversations::those_that_are_pinned_are_found_however_old_they_are,
     conversations::a_page_goes_on_behind_what_is_changed_or_gone_meanwhile,
     conversations::a_deleted_conversation_leaves_nothing_and_takes_nothing_else,
     conversations::a_deleted_name_can_be_used_again,
