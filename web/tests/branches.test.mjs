@@ -87,8 +87,15 @@ test("a conversation is pinned to the top where the server has it pinned, in eve
 
 test("a conversation is saved as text and as data", async () => {
   const page = await lookAt(place);
-  await say(page, 'tool filesystem__read {"path":"a.txt"}');
+  await say(page, 'tool filesystem__write {"path":"asked.txt","content":"x"}');
+  const question = page.getByRole("group", { name: /^Decision about/ });
+  await question.getByRole("button", { name: "Edit arguments" }).click();
+  await question.getByRole("textbox").fill('{"path":"ran.txt","content":"x"}');
+  await question.getByRole("button", { name: "Allow as changed" }).click();
   await page.getByText("The tool said").waitFor();
+  await place.api(`/conversations/${idOf(page)}`, { system_prompt: "Be brief." }, "PATCH");
+  await say(page, 'tool filesystem__read {"path":"a.txt"}');
+  await page.getByText("The tool said").nth(1).waitFor();
   const saved = async (name) => {
     await page.getByRole("button", { name: "More" }).click();
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
@@ -96,14 +103,17 @@ test("a conversation is saved as text and as data", async () => {
   };
   const markdown = await saved("Markdown");
   assert.match(markdown.name, /\.md$/);
+  assert.match(markdown.text, /## Instructions\n\nBe brief\.\n[\s\S]*asked\.txt[\s\S]*A person changed what \*\*filesystem__write\*\* was called with to\n\n```\n[^`]*ran\.txt/);
   assert.match(markdown.text, /Called \*\*filesystem__read\*\* with[\s\S]*hello file[\s\S]*The tool said/);
   const data = JSON.parse((await saved("JSON")).text);
-  assert.deepEqual(data.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+  assert.deepEqual(data.messages.map(({ role }) => role), [0, 1].flatMap(() => ["user", "assistant", "tool", "assistant"]));
   const openai = JSON.parse((await saved("OpenAI messages")).text);
-  assert.equal(openai.find(({ role }) => role === "tool").content.includes("hello file"), true);
+  assert.equal(openai.findLast(({ role }) => role === "tool").content.includes("hello file"), true);
   for (const form of ["Anthropic messages", "Gemini contents", "AI SDK messages"]) {
     const { text } = await saved(form);
-    assert.ok(JSON.parse(text).length >= 2 && text.includes("hello file") && text.includes("The tool said"), form);
+    const told = JSON.parse(text);
+    assert.ok((told.messages ?? told.contents ?? told).length >= 2 && text.includes("hello file") && text.includes("The tool said"), form);
+    assert.deepEqual(told.system ?? told.systemInstruction?.parts[0].text ?? told[0].content, "Be brief.", form);
   }
 });
 

@@ -12,9 +12,15 @@ export const forms = {
  * @param {string} form
  */
 export async function download(conversation, form) {
-  const messages = await all(conversation.id, form === "markdown" || form === "json" ? "" : form);
   const isText = form === "markdown";
-  const text = isText ? asMarkdown(conversation, messages) : JSON.stringify(form === "json" ? { ...conversation, messages } : messages, null, 2);
+  const { messages, system } = await all(conversation.id, isText || form === "json" ? "" : form);
+  /** What is more than a list of messages. @type {Record<string, any>} */
+  const whole = {
+    json: { ...conversation, messages },
+    anthropic: { system, messages },
+    gemini: { systemInstruction: system && { parts: [{ text: system }] }, contents: messages },
+  };
+  const text = isText ? asMarkdown(conversation, messages) : JSON.stringify(whole[form] ?? messages, null, 2);
   const name = (conversation.title ?? conversation.id).replace(/[^\p{L}\p{N} ._-]+/gu, "_").slice(0, 80);
   save(`${name}.${isText ? "md" : "json"}`, isText ? "text/markdown" : "application/json", text);
 }
@@ -41,12 +47,14 @@ async function all(id, form) {
   /** @type {any[]} */
   const messages = [];
   let cursor = "";
+  let system;
   do {
     const page = await call(`/conversations/${part(id)}/messages?limit=100${form && `&format=${form}`}${cursor && `&cursor=${part(cursor)}`}`);
-    messages.push(...(page.data ?? page.messages ?? []));
+    messages.push(...page.data);
+    system ??= page.system;
     cursor = page.has_more ? (page.next_cursor ?? "") : "";
   } while (cursor !== "");
-  return messages;
+  return { messages, system };
 }
 
 /**
@@ -55,8 +63,9 @@ async function all(id, form) {
  */
 function asMarkdown(conversation, messages) {
   const parts = [`# ${conversation.title ?? "Conversation"}`];
-  for (const { role, content, tool_calls, name, is_error } of messages) {
-    if (role === "tool") parts.push(`**${name ?? "tool"}** ${is_error ? "failed" : "gave"}:`, fenced(content ?? ""));
+  for (const { role, content, tool_calls, name, is_error, changed_arguments } of [{ role: "system", content: conversation.system_prompt }, ...messages]) {
+    if (changed_arguments) parts.push(`A person changed what **${name}** was called with to`, fenced(changed_arguments));
+    if (role === "tool") parts.push(`**${name}** ${is_error ? "failed" : "gave"}:`, fenced(content ?? ""));
     else if (content) parts.push(`## ${role === "user" ? "You" : role === "assistant" ? "Answer" : "Instructions"}`, content);
     for (const called of tool_calls ?? []) parts.push(`Called **${called.function.name}** with`, fenced(called.function.arguments));
   }
