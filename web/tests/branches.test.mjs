@@ -38,6 +38,26 @@ test("a message is edited in a branch, and the original is kept", async () => {
   assert.deepEqual(page.wrong, []);
 });
 
+test("a message is edited where the title is as long as one may be, and stays a title", async () => {
+  const { id } = await place.api("/conversations", { title: "😀".repeat(500) });
+  const page = await lookAt(place, { path: `/#/c/${id}` });
+  for (const [words, end] of [["first", /^(😀)+ \(branch\)$/u], ["second", /^(😀)+ \(branch 2\)$/u]]) {
+    const before = idOf(page);
+    await say(page, words);
+    await page.getByText(`You said: ${words}`).waitFor();
+    await page.locator(".said").last().hover();
+    await page.getByRole("button", { name: "Edit" }).last().click();
+    await page.getByLabel("Your message, changed").fill(`${words} of all`);
+    await page.keyboard.press("Enter");
+    await page.getByText(`You said: ${words} of all`).waitFor();
+    assert.notEqual(idOf(page), before);
+    const { title } = await place.api(`/conversations/${idOf(page)}`);
+    assert.match(title, end);
+    assert.equal([...title].length, 200);
+  }
+  assert.deepEqual(page.wrong, []);
+});
+
 test("an answer is made again with another model, in a branch", async () => {
   const page = await lookAt(place);
   await say(page, "which model?");

@@ -29,5 +29,6 @@ export async function copy(conversation) {
 /** @param {string} title */
 function branchOf(title) {
   const [, name, number] = title.match(/^(.*?) \(branch(?: (\d+))?\)$/) ?? [null, title, "0"];
-  return `${name} (branch${number === "0" ? "" : ` ${Number(number ?? 1) + 1}`})`.slice(0, 200);
+  const end = ` (branch${number === "0" ? "" : ` ${Number(number ?? 1) + 1}`})`;
+  return [...name].slice(0, 200 - end.length).join("") + end;
 }
