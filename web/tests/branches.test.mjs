@@ -251,6 +251,21 @@ test("what a file is its bytes say, whatever its name has the browser think", as
   assert.deepEqual(turn.content.map(({ type, resource, mimeType }) => mimeType ?? resource?.text ?? type), ["text", "echo hello", "a,b\n1,2\n", "image/png"]);
 });
 
+test("each file that is refused is named with its reason, and the others are attached", async () => {
+  const page = await lookAt(place);
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Attach files" }).click()]);
+  await chooser.setFiles([
+    { name: "archive.zip", mimeType: "application/zip", buffer: Buffer.from("PK\x03\x04....") },
+    { name: "words.txt", mimeType: "text/plain", buffer: Buffer.from("words of a file") },
+    { name: "empty.txt", mimeType: "text/plain", buffer: Buffer.from("") },
+  ]);
+  await page.locator(".attached li", { hasText: "words.txt" }).waitFor();
+  const told = page.locator(".toast > span");
+  await told.waitFor();
+  assert.match(await told.innerText(), /^archive\.zip: the file is `application\/zip`;[^\n]*\nempty\.txt: the file is empty$/);
+  assert.deepEqual(page.wrong, []);
+});
+
 test("files are chosen by a button, kept with what is written over a reload and another conversation, and not once they are sent", async () => {
   const page = await lookAt(place);
   const attached = page.locator(".attached li");

@@ -1,7 +1,7 @@
 // Where a person writes. Enter sends, Shift and Enter begin a line; what is written is kept over a reload.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, part } from "../lib/api.js";
+import { call, part, sentence } from "../lib/api.js";
 import { say, tellError } from "../lib/app.js";
 import { artifactAddress } from "../lib/artifact.js";
 import { html } from "../lib/html.js";
@@ -164,17 +164,19 @@ export function Composer({ conversation }) {
     void send();
   };
   const add = async (/** @type {Iterable<File>} */ list) => {
+    const refused = [];
     for (const file of list) {
       count((uploads) => uploads + 1);
       try {
         const stored = await upload(file);
         attach((files) => [...files.filter(({ id }) => id !== stored.id), stored]);
       } catch (error) {
-        tellError(error);
+        refused.push(`${file.name}: ${sentence(error)}`);
       } finally {
         count((uploads) => uploads - 1);
       }
     }
+    if (refused.length > 0) tellError(refused.join("\n"));
   };
   const remove = (/** @type {Attached} */ file) => {
     detach(file.id);
