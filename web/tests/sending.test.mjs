@@ -92,6 +92,26 @@ test("a choice that is not stored is not shown any more, and what was said after
   await page.getByText("You said: after it").waitFor();
 });
 
+test("what is said in a conversation that was deleted elsewhere is sent in a new one, which has what was chosen", async () => {
+  const { page, id } = await begun();
+  await place.api(`/conversations/${id}`, { system_prompt: "Be brief." }, "PATCH");
+  await page.reload();
+  await page.getByRole("button", { name: "Copy answer" }).waitFor();
+  // Deleted by somebody else, while this page does not hear of it.
+  await place.api(`/conversations/${id}`, undefined, "DELETE");
+  for (const words of ["words one", "words two"]) await say(page, words);
+  await page.getByText("Not sent: This conversation was deleted.").nth(1).waitFor();
+  assert.equal(await page.getByText("/api/v1").count(), 0);
+  assert.equal(await page.getByRole("button", { name: "Send again" }).count(), 0);
+  await page.getByRole("button", { name: "Send in a new conversation" }).first().click();
+  await page.getByText("You said: words two").waitFor();
+  const made = decodeURIComponent(new URL(page.url()).hash.split("/").at(-1));
+  assert.notEqual(made, id);
+  assert.deepEqual(await said(made), ["words one", "words two"]);
+  assert.equal((await place.api(`/conversations/${made}`)).system_prompt, "Be brief.");
+  assert.deepEqual(page.wrong, []);
+});
+
 for (const chosen of ["ask", null]) {
   test(`what a page shows counts where another one chose otherwise since (${chosen ?? "nothing"})`, async () => {
     const { page, id } = await begun();

@@ -214,6 +214,9 @@ export function go(id) {
   location.hash = id === null ? "#/" : `#/c/${encodeURIComponent(id)}`;
 }
 
+/** Makes a conversation of what was chosen for it. @param {any} chosen */
+export const make = (chosen) => call("/conversations", { body: { ...chosen, id: `conv_${fresh()}` } });
+
 /**
  * Says something in the open conversation, or in a new one.
  * @param {string} text
@@ -229,7 +232,7 @@ export async function say(text, content) {
     open.value.send(text, content);
     return;
   }
-  const made = await call("/conversations", { body: { ...draft.value, id: `conv_${fresh()}` } });
+  const made = await make(draft.value);
   draft.value = {};
   use(made, begun++).send(text, content);
 }

@@ -5,7 +5,7 @@ import { signal } from "@preact/signals";
 import { call, fresh, MOST_WAIT_MS, part, Refused, sentence } from "./api.js";
 
 /**
- * @typedef {{key: string, text: string, content: any, own?: any, settings?: any, state: "sending" | "kept" | "refused", why: string, messageId: string}} Unsent
+ * @typedef {{key: string, text: string, content: any, own?: any, settings?: any, state: "sending" | "kept" | "refused", why: string, isGone?: boolean, messageId: string}} Unsent
  */
 
 const PREFIX = "unsent ";
@@ -63,7 +63,9 @@ class Outbox {
         // Whoever has to sign in comes back to it, and it is sent then.
         if (status === 401) break;
         const isPassing = isTaken && error instanceof Refused && error.isPassing;
-        this.#change(key, { state: isPassing ? "sending" : "refused", why: sentence(error) });
+        // Other than what stands before the server, it names what is not there.
+        const isGone = error instanceof Refused && error.code === "not_found";
+        this.#change(key, { state: isPassing ? "sending" : "refused", why: isGone ? "This conversation was deleted." : sentence(error), isGone });
         if (isPassing) await new Promise((resolve) => setTimeout(resolve, wait_ms));
         wait_ms = Math.min(wait_ms * 2, MOST_WAIT_MS);
       }

@@ -1,7 +1,7 @@
 // The chat: the composer, and what was said above it.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { announce, announced, begun, byDefault, draft, models, open, tellError } from "../lib/app.js";
+import { announce, announced, begun, byDefault, draft, make, models, open, tellError, use } from "../lib/app.js";
 import { changed } from "../lib/conversation.js";
 import { html } from "../lib/html.js";
 import { Composer } from "./composer.js";
@@ -164,10 +164,23 @@ function Unsent({ message, conversation }) {
     conversation.outbox.drop(message.key);
     conversation.send(message.text, message.content, message.own);
   };
+  const anew = async () => {
+    const { model, system_prompt, settings, tools } = conversation.info.value ?? {};
+    try {
+      const made = use(await make({ model, system_prompt, settings, tools }));
+      // All that was said and is not stored, in its order.
+      for (const { key, text, content, own } of conversation.unsent.value) {
+        conversation.outbox.drop(key);
+        made.send(text, content, own);
+      }
+    } catch (error) {
+      tellError(error);
+    }
+  };
   return html`<${Said} content=${content}>
     ${message.state === "sending" && html`<p class="faint small-text">${message.why ? `${message.why} Sending again…` : "Sending…"}</p>`}
     ${message.state === "kept" && html`<p class="faint small-text">Held until the turn goes on.</p>`}
     ${message.state === "refused" && html`<div class="failure" role="alert">Not sent: ${message.why}
-      <button onClick=${again}>Send again</button><button class="plain" onClick=${() => conversation.outbox.drop(message.key)}>Discard</button></div>`}
+      ${message.isGone ? html`<button onClick=${anew}>Send in a new conversation</button>` : html`<button onClick=${again}>Send again</button>`}<button class="plain" onClick=${() => conversation.outbox.drop(message.key)}>Discard</button></div>`}
   <//>`;
 }
