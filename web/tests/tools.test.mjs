@@ -198,6 +198,14 @@ test("a server is added with a view of what will run, looked at, stopped, starte
   const page = await lookAt(place, { path: "/#/servers" });
   await page.getByRole("button", { name: "Add a server" }).click();
   await page.getByLabel("Name", { exact: true }).fill("second");
+  const shown = async () => (await page.getByLabel("What will run").innerText()).split("\n").map((line) => line.replace(/^(program|argument) +/, ""));
+  for (const [line, words] of [
+    [String.raw`run --root="/my docs" a\ b 'it is'"'s" ""`, ["run", "--root=/my docs", "a b", "it is's", ""]],
+    [String.raw`run "\d \"x\" \\" '\d' it's`, ["run", String.raw`\d "x" \ `.trimEnd(), String.raw`\d`, "it's"]],
+  ]) {
+    await page.getByLabel("Command", { exact: true }).fill(line);
+    assert.deepEqual(await shown(), words);
+  }
   await page.getByLabel("Command", { exact: true }).fill(`node "${everything}" stdio`);
   assert.equal(await page.getByLabel("What will run").innerText(), `program   node\nargument  ${everything}\nargument  stdio`);
   await page.getByRole("button", { name: "Add and start" }).click();

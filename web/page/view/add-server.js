@@ -19,12 +19,8 @@ export function whatRuns(config) {
  * @param {string} line
  */
 export function wordsOf(line) {
-  /** @type {string[]} */
-  const words = [];
-  for (const [, double, single, plain] of line.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)) {
-    words.push(double === undefined ? (single ?? plain ?? "") : double.replace(/\\(.)/g, "$1"));
-  }
-  return words;
+  const words = line.match(/(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|\S)+/g) ?? [];
+  return words.map((word) => word.replace(/"((?:[^"\\]|\\.)*)"|'([^']*)'|\\(.)/g, (_, double, single, plain) => double?.replace(/\\([$`"\\])/g, "$1") ?? single ?? plain));
 }
 
 /** @param {{close: () => void, added: () => Promise<void>}} props */
