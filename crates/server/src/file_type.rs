@@ -26,7 +26,9 @@ impl Seems {
     pub(crate) fn no_text(&self) -> ApiError {
         match self {
             Self::Text { otherwise: Some(known), .. } => not_taken(known),
-            Self::Text { otherwise: None, .. } | Self::Of(_) => not_taken_as("of a type that is not known here"),
+            Self::Text { otherwise: None, .. } | Self::Of(_) => {
+                not_taken_as("of no known type, and no text in UTF-8 (perhaps it is in Latin-1 or UTF-16: save it as UTF-8)")
+            }
         }
     }
 }
@@ -73,7 +75,7 @@ fn not_taken(media_type: &str) -> ApiError {
 }
 
 /// One that is something else, in words.
-pub(crate) fn not_taken_as(what: &str) -> ApiError {
+fn not_taken_as(what: &str) -> ApiError {
     let detail = format!("the file is {what}; taken are PNG, JPEG, GIF and WebP images, PDF files, and text in UTF-8");
     ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "attachment_type_not_taken", detail)
 }

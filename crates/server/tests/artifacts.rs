@@ -239,6 +239,13 @@ async fn what_is_not_what_it_says_or_too_large_is_refused_and_leaves_nothing() {
     assert_eq!(server.upload("a", "text/plain", broken).await.code(), (400, "body_cut_off".to_owned()));
     let named = server.upload("a", "", b"BMI\0\0".to_vec()).await;
     assert!(named.json()["detail"].as_str().unwrap().starts_with("the file is `image/bmp`;"), "{:?}", named.body);
+    let elsewhere: [&[u8]; 4] = [b"na\xefve", b"caf\xe9", b"\xff\xfec\0", b"\xfe\xff\0c"];
+    for text in elsewhere {
+        let refused = server.upload("a", "text/plain", text.to_vec()).await;
+        let detail =
+            "the file is of no known type, and no text in UTF-8 (perhaps it is in Latin-1 or UTF-16: save it as UTF-8);";
+        assert!(refused.json()["detail"].as_str().unwrap().starts_with(detail), "{text:?}: {:?}", refused.body);
+    }
     let table = server.upload("a.csv", "text/csv", "BMI,weight\n22,70\n").await;
     assert_eq!((table.status, &table.json()["media_type"]), (StatusCode::CREATED, &json!("text/csv")));
     let whole = server.upload("a", "text/plain", vec![b'x'; 1 << 20]).await;

@@ -302,7 +302,8 @@ async fn read(
     let media_type = match seems {
         Some(Seems::Of(media_type)) => media_type.to_owned(),
         Some(Seems::Text { media_type, .. }) if check.is_whole() => media_type,
-        Some(Seems::Text { .. }) => return Err(file_type::not_taken_as("text that is cut off in the middle of a character")),
+        // Where other encodings have a letter, UTF-8 may begin one that never ends.
+        Some(seems @ Seems::Text { .. }) => return Err(seems.no_text()),
         None => return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "attachment_empty", "the file is empty")),
     };
     Ok(Read { hasher, media_type, bytes: u64::try_from(size).unwrap_or(u64::MAX) })
