@@ -17,7 +17,7 @@ use turnwright_engine::StoreError;
 use crate::postgres::RowLink;
 use crate::sqlite::Part;
 use crate::{PostgresOptions, SqliteOptions};
-use tables::{DOCUMENTS, FILES, PIECES, Row, TABLES, Table, Value};
+use tables::{DOCUMENTS, FILES, Found, PIECES, Row, TABLES, Table, Value};
 
 /// Where a database is.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ trait Rows: Send + Sync {
     /// Whether another process has it open.
     async fn is_in_use(&self) -> Result<bool, StoreError>;
     /// The rows behind a key, in the order of keys.
-    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Row>, StoreError>;
+    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Found>, StoreError>;
     /// The last key of a table.
     async fn last(&self, table: &'static Table) -> Result<Option<Row>, StoreError>;
     /// Stores rows in the place of those with their keys, and what is made from them; all or nothing.
@@ -187,6 +187,11 @@ async fn open(location: &Location, purpose: Use) -> Result<Box<dyn Rows>, StoreE
     }
 }
 
+/// The rows behind a key, each of which can be read as it is: what is moved is the same there, or it is not moved.
+async fn page(rows: &dyn Rows, table: &'static Table, after: Option<Row>) -> Result<Vec<Row>, StoreError> {
+    rows.page(table, after).await?.into_iter().map(|found| found.map_err(|broken| table.damaged(&broken))).collect()
+}
+
 async fn all(from: &dyn Rows, to: &dyn Rows) -> Result<Moved, StoreError> {
     let mark = vec![Value::Text(MOVING.to_owned()), Value::Text("from".to_owned()), Value::Text(from.name())];
     begin(to, &mark).await?;
@@ -198,7 +203,7 @@ async fn all(from: &dyn Rows, to: &dyn Rows) -> Result<Moved, StoreError> {
             paths = paths_of(from).await?;
         }
         loop {
-            let rows = from.page(table, after).await?;
+            let rows = page(from, table, after).await?;
             let Some(last) = rows.last() else { break };
             after = Some(table.key_of(last));
             to.put(table, rows, &paths).await?;
@@ -216,7 +221,7 @@ async fn all(from: &dyn Rows, to: &dyn Rows) -> Result<Moved, StoreError> {
 
 /// Marks an empty target, or finds the mark of the same move.
 async fn begin(to: &dyn Rows, mark: &Row) -> Result<(), StoreError> {
-    let documents = to.page(&DOCUMENTS, None).await?;
+    let documents = page(to, &DOCUMENTS, None).await?;
     if documents.contains(mark) {
         return Ok(());
     }
@@ -234,7 +239,7 @@ async fn paths_of(from: &dyn Rows) -> Result<HashMap<i64, String>, StoreError> {
     let mut paths = HashMap::new();
     let mut after = None;
     loop {
-        let rows = from.page(&FILES, after).await?;
+        let rows = page(from, &FILES, after).await?;
         let Some(last) = rows.last() else { return Ok(paths) };
         after = Some(FILES.key_of(last));
         for row in &rows {
@@ -252,10 +257,10 @@ async fn digest(rows: &dyn Rows, table: &'static Table) -> Result<Digests, Store
     let mut hashers: BTreeMap<i64, (u64, Sha256)> = BTreeMap::new();
     let mut after = None;
     loop {
-        let page = rows.page(table, after).await?;
-        let Some(last) = page.last() else { break };
+        let found = page(rows, table, after).await?;
+        let Some(last) = found.last() else { break };
         after = Some(table.key_of(last));
-        for row in &page {
+        for row in &found {
             // The mark of a move is no part of what is moved.
             if table.name == DOCUMENTS.name && row.first() == Some(&Value::Text(MOVING.to_owned())) {
                 continue;

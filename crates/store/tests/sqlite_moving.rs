@@ -255,3 +255,49 @@ async fn what_is_read_only_is_read_and_a_backup_that_is_read_stays_one() {
     let said = check(&at(&backed_up)).await.unwrap_err().to_string();
     assert!(said.contains("backup.db` is read-only"), "{said}");
 }
+
+/// Puts a byte that is no UTF-8 into a text.
+fn spoiled(file: &Path, table: &str, column: &str) {
+    let sql = format!("UPDATE {table} SET {column} = cast(cast({column} AS blob) || x'ff' AS text)");
+    assert!(Connection::open(file).unwrap().execute(&sql, ()).unwrap() > 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_as_it_is_stored_is_told_and_never_moved_as_something_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let entry = "its `body` is not UTF-8 text";
+    for (table, column, checked, moved) in [
+        (
+            "entry",
+            "body",
+            format!("entry 1 of conversation `a` cannot be read: {entry}"),
+            format!("entry 1 of the conversation with the key 1 cannot be read: {entry}"),
+        ),
+        ("conversation", "title", "conversation `a` cannot be read: its `title` is not UTF-8 text".to_owned(), String::new()),
+        (
+            "document",
+            "body",
+            "the row of `document` with the key `kind`, `one` cannot be read: its `body` is not UTF-8 text".to_owned(),
+            String::new(),
+        ),
+    ] {
+        let moved = if moved.is_empty() { &checked } else { &moved };
+        let file = made(path(&format!("{table}.db"))).await;
+        let change = |sql: &str| Connection::open(&file).unwrap().execute_batch(sql).unwrap();
+        change(
+            "UPDATE conversation SET title = 'Grüße' || char(0); INSERT INTO document VALUES ('kind', 'one', '1'), ('kind', 'two', '2')",
+        );
+        assert!(is_whole(&file).await, "{table}");
+        spoiled(&file, table, column);
+
+        let (_, wrong) = check(&at(&file)).await.unwrap();
+
+        let other = checked.replace("`one`", "`two`");
+        let expected = if other == checked { vec![checked.clone()] } else { vec![checked.clone(), other] };
+        assert_eq!(wrong, expected);
+        assert_eq!(backup(&at(&file), &path(&format!("{table}.backup"))).await.unwrap_err().to_string(), *moved);
+        assert!(!path(&format!("{table}.backup")).exists());
+        assert_eq!(move_all(&at(&file), &at(path(&format!("{table}.moved")))).await.unwrap_err().to_string(), *moved);
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turnwright_core::Entry;
 use turnwright_engine::StoreError;
 
-use super::tables::{CONVERSATIONS, ENTRIES, TABLES, Value};
+use super::tables::{Broken, CONVERSATIONS, ENTRIES, Found, TABLES, Table, Value};
 use super::{Moved, Rows};
 
 /// How many problems are told of; more say the same.
@@ -36,16 +36,11 @@ pub(super) async fn check(rows: &dyn Rows) -> Result<(Moved, Vec<String>), Store
                 Err(error) => return Err(error),
             };
             let Some(last) = page.last() else { break };
-            after = Some(table.key_of(last));
+            after = Some(table.key_of(values(last)));
             count = count.saturating_add(u64::try_from(page.len()).unwrap_or_default());
-            for row in &page {
-                if table.name == CONVERSATIONS.name {
-                    if let [Value::Number(key), Value::Text(id), Value::Number(next_seq), ..] = row.as_slice() {
-                        journals.insert(*key, Journal { id: id.clone(), next_seq: *next_seq, seen: 0 });
-                    }
-                } else if table.name == ENTRIES.name && wrong.len() < MOST_TOLD {
-                    wrong.extend(entry(row, &mut journals));
-                }
+            for found in &page {
+                let told = look(table, found, &mut journals);
+                wrong.extend(told.filter(|_| wrong.len() < MOST_TOLD));
             }
         }
         counts.push((table.name, count));
@@ -59,8 +54,29 @@ pub(super) async fn check(rows: &dyn Rows) -> Result<(Moved, Vec<String>), Store
     Ok((Moved { rows: counts }, wrong))
 }
 
-fn entry(row: &[Value], journals: &mut BTreeMap<i64, Journal>) -> Option<String> {
-    let [Value::Number(place), Value::Number(version), _, Value::Text(body)] = row else {
+/// What is wrong with a row, as far as one sees by looking at it.
+fn look(table: &'static Table, found: &Found, journals: &mut BTreeMap<i64, Journal>) -> Option<String> {
+    if table.name == ENTRIES.name {
+        return entry(found, journals);
+    }
+    if table.name == CONVERSATIONS.name
+        && let [Value::Number(key), id, Value::Number(next_seq), ..] = values(found)
+    {
+        let id = if let Value::Text(id) = id { id.clone() } else { format!("with the key {key}") };
+        journals.insert(*key, Journal { id, next_seq: *next_seq, seen: 0 });
+    }
+    found.as_ref().err().map(|broken| table.damaged(broken).to_string())
+}
+
+/// What can be read of a row.
+fn values(found: &Found) -> &[Value] {
+    match found {
+        Ok(row) | Err(Broken { row, .. }) => row,
+    }
+}
+
+fn entry(found: &Found, journals: &mut BTreeMap<i64, Journal>) -> Option<String> {
+    let Some(Value::Number(place)) = values(found).first() else {
         return Some("an entry has something else in its columns than it should".to_owned());
     };
     let (key, seq) = (place >> 32, place & 0xFFFF_FFFF);
@@ -70,6 +86,12 @@ fn entry(row: &[Value], journals: &mut BTreeMap<i64, Journal>) -> Option<String>
     if seq == journal.seen.saturating_add(1) {
         journal.seen = seq;
     }
-    let decoded = Entry::decode(u8::try_from(*version).unwrap_or(u8::MAX), body);
-    decoded.err().map(|error| format!("entry {seq} of conversation `{}` cannot be read: {error}", journal.id))
+    let error = match found.as_deref() {
+        Ok([_, Value::Number(version), _, Value::Text(body)]) => {
+            Entry::decode(u8::try_from(*version).unwrap_or(u8::MAX), body).err()?.to_string()
+        }
+        Ok(_) => "it has something else in its columns than it should".to_owned(),
+        Err(broken) => broken.reason.clone(),
+    };
+    Some(format!("entry {seq} of conversation `{}` cannot be read: {error}", journal.id))
 }

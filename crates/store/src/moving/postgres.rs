@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio_postgres::types::ToSql;
 use turnwright_engine::{Store, StoreError};
 
-use super::tables::{Kind, PIECES, Row, TABLES, Table, VECTORS, Value};
+use super::tables::{Found, Kind, PIECES, Row, TABLES, Table, VECTORS, Value};
 use super::{Rows, Use};
 use crate::postgres::{RowLink, clean, stems, vector};
 use crate::vectors::{bits, unpacked};
@@ -139,7 +139,7 @@ impl Rows for PostgresRows {
         }
     }
 
-    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Row>, StoreError> {
+    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Found>, StoreError> {
         let keys = table.key_list();
         let behind = match &after {
             Some(key) => format!("WHERE ({keys}) > ({})", places(key.len())),
@@ -149,7 +149,8 @@ impl Rows for PostgresRows {
         let columns = selected(table, all);
         let sql = format!("SELECT {columns} FROM \"{}\" {behind} ORDER BY {keys} LIMIT {}", table.name, table.page);
         let values: Vec<Column> = after.unwrap_or_default().into_iter().map(one).collect();
-        self.read(&sql, &values, &kinds(table, all)).await
+        // The server lets no text in that is none, and no column hold what is not of its type.
+        Ok(self.read(&sql, &values, &kinds(table, all)).await?.into_iter().map(Ok).collect())
     }
 
     async fn last(&self, table: &'static Table) -> Result<Option<Row>, StoreError> {

@@ -8,9 +8,9 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, ToSql, params_from_iter};
 use turnwright_engine::{Store, StoreError};
 
-use super::tables::{ENTRIES, PIECES, Row, Table, VECTORS, Value};
+use super::tables::{Broken, ENTRIES, Found, Kind, PIECES, Row, Table, VECTORS, Value};
 use super::{Rows, Use};
-use crate::sqlite::{Untouched, UntouchedLocks, failure_of, rows_connection};
+use crate::sqlite::{Unread, Untouched, UntouchedLocks, failure_of, rows_connection};
 use crate::vectors::{signs, unpacked};
 use crate::words::unaccented;
 use crate::{SqliteOptions, SqliteStore};
@@ -56,11 +56,14 @@ impl SqliteRows {
 
     async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> Result<T, Unread> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (connection, file) = (Arc::clone(&self.connection), self.file.clone());
         let working = tokio::task::spawn_blocking(move || {
-            work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner)).map_err(|error| failure_of(&file, &error))
+            work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner)).map_err(|unread| match unread {
+                Unread::Database(error) => failure_of(&file, &error),
+                Unread::Refused(error) => error,
+            })
         });
         working.await.unwrap_or_else(|error| Err(StoreError::Unusable { reason: format!("it broke off: {error}") }))
     }
@@ -77,28 +80,56 @@ impl ToSql for Value {
     }
 }
 
-fn value(stored: ValueRef<'_>) -> Value {
-    match stored {
-        // There is no column of real numbers.
-        ValueRef::Null | ValueRef::Real(_) => Value::Null,
-        ValueRef::Integer(number) => Value::Number(number),
-        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
+/// What is stored, or what is wrong with it: nothing is made of it that would fit.
+fn value(stored: ValueRef<'_>, kind: Kind) -> Result<Value, String> {
+    match (kind, stored) {
+        (Kind::Number | Kind::Text | Kind::Bytes, ValueRef::Null) => Ok(Value::Null),
+        (Kind::Number, ValueRef::Integer(number)) => Ok(Value::Number(number)),
+        (Kind::Text, ValueRef::Text(text)) => match std::str::from_utf8(text) {
+            Ok(text) => Ok(Value::Text(text.to_owned())),
+            Err(_) => Err("is not UTF-8 text".to_owned()),
+        },
+        (Kind::Bytes, ValueRef::Blob(bytes)) => Ok(Value::Bytes(bytes.to_vec())),
+        (Kind::Number | Kind::Text | Kind::Bytes, other) => Err(format!("is of the type {}", other.data_type())),
     }
 }
 
-fn read(connection: &Connection, sql: &str, values: &[Value], columns: usize) -> rusqlite::Result<Vec<Row>> {
+/// # Errors
+/// Where the key of a row cannot be read: nobody could go on behind it.
+fn found(row: &rusqlite::Row<'_>, table: &Table, columns: usize) -> Result<Found, Unread> {
+    let (mut values, mut wrong) = (Row::with_capacity(columns), None);
+    for ((name, kind), at) in table.columns.iter().take(columns).zip(0_usize..) {
+        match value(row.get_ref(at)?, *kind) {
+            Ok(value) => values.push(value),
+            Err(reason) if at < table.keys => {
+                let what = format!("the key of a row of `{}`", table.name);
+                return Err(StoreError::Damaged { what, reason: format!("its `{name}` {reason}") }.into());
+            }
+            Err(reason) => {
+                values.push(Value::Null);
+                wrong.get_or_insert_with(|| format!("its `{name}` {reason}"));
+            }
+        }
+    }
+    Ok(match wrong {
+        None => Ok(values),
+        Some(reason) => Err(Broken { row: values, reason }),
+    })
+}
+
+fn read(connection: &Connection, sql: &str, values: &[Value], of: (&Table, usize)) -> Result<Vec<Found>, Unread> {
+    let (table, columns) = of;
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push((0..columns).map(|column| row.get_ref(column).map(value)).collect::<rusqlite::Result<_>>()?);
+        all.push(found(row, table, columns)?);
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// The entries behind a place, as if each conversation had all that it shows: those that it shares with others are stored once.
-fn entries(connection: &Connection, after: &[Value]) -> rusqlite::Result<Vec<Row>> {
+fn entries(connection: &Connection, after: &[Value]) -> Result<Vec<Found>, Unread> {
     const NEXT: &str = "SELECT key FROM conversation WHERE key > ?1 ORDER BY key LIMIT 1";
     const OF: &str = "SELECT * FROM (SELECT (?1 << 32) + (entry.place & 4294967295), entry.version, entry.at_ms, entry.body
             FROM conversation CROSS JOIN entry ON entry.place BETWEEN (begins_as << 32) + ?2 AND (begins_as << 32) + begins_through
@@ -115,7 +146,7 @@ fn entries(connection: &Connection, after: &[Value]) -> rusqlite::Result<Vec<Row
     loop {
         let left = ENTRIES.page.saturating_sub(i64::try_from(found.len()).unwrap_or(i64::MAX));
         let of = [Value::Number(key), Value::Number(from), Value::Number(left)];
-        found.extend(read(connection, OF, &of, ENTRIES.columns.len())?);
+        found.extend(read(connection, OF, &of, (&ENTRIES, ENTRIES.columns.len()))?);
         if i64::try_from(found.len()).is_ok_and(|count| count >= ENTRIES.page) {
             return Ok(found);
         }
@@ -126,12 +157,12 @@ fn entries(connection: &Connection, after: &[Value]) -> rusqlite::Result<Vec<Row
 }
 
 /// What lies under keys of which no conversation shows anything.
-fn unshown(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+fn unshown(connection: &Connection) -> Result<Vec<String>, Unread> {
     const UNSHOWN: &str = "SELECT place >> 32, count(*) FROM entry WHERE NOT EXISTS
         (SELECT 1 FROM conversation WHERE key = place >> 32 OR begins_as = place >> 32) GROUP BY 1 LIMIT 20";
     let mut statement = connection.prepare(UNSHOWN)?;
     let told = |key: i64, count: i64| format!("{count} entries belong to no conversation (key {key})");
-    statement.query_map((), |row| Ok(told(row.get(0)?, row.get(1)?)))?.collect()
+    Ok(statement.query_map((), |row| Ok(told(row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// `?1, ?2, …`
@@ -152,7 +183,7 @@ impl Rows for SqliteRows {
         }
     }
 
-    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Row>, StoreError> {
+    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Found>, StoreError> {
         if table.name == ENTRIES.name {
             return self.with(move |connection| entries(connection, after.as_deref().unwrap_or_default())).await;
         }
@@ -162,14 +193,15 @@ impl Rows for SqliteRows {
             None => String::new(),
         };
         let sql = format!("SELECT {columns} FROM \"{}\" {behind} ORDER BY {keys} LIMIT {}", table.name, table.page);
-        self.with(move |connection| read(connection, &sql, &after.unwrap_or_default(), table.columns.len())).await
+        self.with(move |connection| read(connection, &sql, &after.unwrap_or_default(), (table, table.columns.len()))).await
     }
 
     async fn last(&self, table: &'static Table) -> Result<Option<Row>, StoreError> {
         let keys = table.key_list();
         let order = table.columns.iter().take(table.keys).map(|(name, _)| format!("\"{name}\" DESC")).collect::<Vec<_>>();
         let sql = format!("SELECT {keys} FROM \"{}\" ORDER BY {} LIMIT 1", table.name, order.join(", "));
-        self.with(move |connection| Ok(read(connection, &sql, &[], table.keys)?.pop())).await
+        let last = self.with(move |connection| Ok(read(connection, &sql, &[], (table, table.keys))?.pop())).await?;
+        last.transpose().map_err(|broken| table.damaged(&broken))
     }
 
     async fn put(&self, table: &'static Table, rows: Vec<Row>, paths: &HashMap<i64, String>) -> Result<(), StoreError> {
@@ -201,14 +233,14 @@ impl Rows for SqliteRows {
                     }
                 }
             }
-            transaction.commit()
+            Ok(transaction.commit()?)
         })
         .await
     }
 
     async fn remove(&self, table: &'static Table, key: Row) -> Result<(), StoreError> {
         let sql = format!("DELETE FROM \"{}\" WHERE ({}) = ({})", table.name, table.key_list(), places(key.len()));
-        self.with(move |connection| connection.execute(&sql, params_from_iter(&key)).map(drop)).await
+        self.with(move |connection| Ok(connection.execute(&sql, params_from_iter(&key)).map(drop)?)).await
     }
 
     async fn settle(&self) -> Result<(), StoreError> {
@@ -217,7 +249,9 @@ impl Rows for SqliteRows {
 
     async fn damage(&self) -> Result<Vec<String>, StoreError> {
         let said = self
-            .with(|connection| connection.query_row("PRAGMA integrity_check(20)", (), |row| row.get::<_, String>(0)).optional())
+            .with(|connection| {
+                Ok(connection.query_row("PRAGMA integrity_check(20)", (), |row| row.get::<_, String>(0)).optional()?)
+            })
             .await?;
         let mut wrong: Vec<String> = said.into_iter().filter(|said| said != "ok").collect();
         // Of a file that is damaged nothing more is known by asking it.

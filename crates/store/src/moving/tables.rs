@@ -1,6 +1,7 @@
 //! The tables that both kinds of database have, and their columns.
 
 use sha2::{Digest, Sha256};
+use turnwright_engine::StoreError;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,18 @@ pub(super) enum Value {
 
 /// A row, in the order of its table's columns; or the first of them, which are its key.
 pub(super) type Row = Vec<Value>;
+
+/// A row that is there, of which a column holds something else than it should.
+#[derive(Debug)]
+pub(super) struct Broken {
+    /// The row, with nothing in what cannot be read; its key can.
+    pub(super) row: Row,
+    /// The first column that cannot, and what it holds.
+    pub(super) reason: String,
+}
+
+/// A row as it was read.
+pub(super) type Found = Result<Row, Broken>;
 
 /// A table.
 #[derive(Debug)]
@@ -174,8 +187,20 @@ pub(super) static TABLES: [&Table; 16] = [
 
 impl Table {
     /// The key of a row.
-    pub(super) fn key_of(&self, row: &Row) -> Row {
+    pub(super) fn key_of(&self, row: &[Value]) -> Row {
         row.iter().take(self.keys).cloned().collect()
+    }
+
+    /// What is said where a row cannot be read.
+    pub(super) fn damaged(&self, broken: &Broken) -> StoreError {
+        let what = match broken.row.as_slice() {
+            [Value::Number(place), ..] if self.name == ENTRIES.name => {
+                format!("entry {} of the conversation with the key {}", place & 0xFFFF_FFFF, place >> 32)
+            }
+            [_, Value::Text(id), ..] if self.name == CONVERSATIONS.name => format!("conversation `{id}`"),
+            row => format!("the row of `{}` with the key {}", self.name, shown(&self.key_of(row))),
+        };
+        StoreError::Damaged { what, reason: broken.reason.clone() }
     }
 
     /// Whether its rows are compared conversation by conversation.
@@ -200,6 +225,17 @@ impl Table {
     pub(super) fn key_list(&self) -> String {
         self.columns.iter().take(self.keys).map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// A key in words. Bytes are hashes of secrets, and are told to nobody.
+fn shown(key: &[Value]) -> String {
+    let one = |value: &Value| match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Text(text) => format!("`{text}`"),
+        Value::Bytes(bytes) => format!("of {} bytes", bytes.len()),
+    };
+    key.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 impl Value {

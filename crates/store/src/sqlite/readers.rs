@@ -97,7 +97,7 @@ impl Readers {
 
 /// Why a read did not answer.
 #[derive(Debug)]
-pub(super) enum Unread {
+pub(crate) enum Unread {
     /// SQLite failed.
     Database(rusqlite::Error),
     /// It is not there, or not to be understood.
