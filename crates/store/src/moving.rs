@@ -194,7 +194,16 @@ async fn page(rows: &dyn Rows, table: &'static Table, after: Option<Row>) -> Res
 
 async fn all(from: &dyn Rows, to: &dyn Rows) -> Result<Moved, StoreError> {
     let mark = vec![Value::Text(MOVING.to_owned()), Value::Text("from".to_owned()), Value::Text(from.name())];
-    begin(to, &mark).await?;
+    if let Begun::NotEmpty { table } = begin(to, &mark).await? {
+        // A move that was done, and whose end nobody was told of: it goes on with nothing.
+        return match compare(from, to).await? {
+            Compared::Same(moved) => Ok(moved),
+            Compared::Different(_) => {
+                let reason = format!("{} is not empty: it has rows in `{table}`; name one that is", to.name());
+                Err(StoreError::Unusable { reason })
+            }
+        };
+    }
     let mut paths = HashMap::new();
     for table in TABLES {
         // The documents hold the mark, so their last key says nothing; they are few.
@@ -210,28 +219,36 @@ async fn all(from: &dyn Rows, to: &dyn Rows) -> Result<Moved, StoreError> {
         }
     }
     to.settle().await?;
-    compare(from, to).await?;
+    let moved = match compare(from, to).await? {
+        Compared::Same(moved) => moved,
+        Compared::Different(reason) => return Err(StoreError::Unusable { reason }),
+    };
+    // The last thing: wherever it broke off before, the same move goes on.
     to.remove(&DOCUMENTS, DOCUMENTS.key_of(&mark)).await?;
-    let mut rows = Vec::new();
-    for table in TABLES {
-        rows.push((table.name, digest(from, table).await?.values().map(|(count, _)| *count).sum()));
-    }
-    Ok(Moved { rows })
+    Ok(moved)
+}
+
+/// What a target was found as.
+enum Begun {
+    /// It is empty but for the mark of this move, or this move broke off here.
+    Marked,
+    /// It has rows, and no mark of this move.
+    NotEmpty { table: &'static str },
 }
 
 /// Marks an empty target, or finds the mark of the same move.
-async fn begin(to: &dyn Rows, mark: &Row) -> Result<(), StoreError> {
+async fn begin(to: &dyn Rows, mark: &Row) -> Result<Begun, StoreError> {
     let documents = page(to, &DOCUMENTS, None).await?;
     if documents.contains(mark) {
-        return Ok(());
+        return Ok(Begun::Marked);
     }
     for table in TABLES.iter().filter(|table| table.name != "user") {
         if to.last(table).await?.is_some() {
-            let reason = format!("{} is not empty: it has rows in `{}`; name one that is", to.name(), table.name);
-            return Err(StoreError::Unusable { reason });
+            return Ok(Begun::NotEmpty { table: table.name });
         }
     }
-    to.put(&DOCUMENTS, vec![mark.clone()], &HashMap::new()).await
+    to.put(&DOCUMENTS, vec![mark.clone()], &HashMap::new()).await?;
+    Ok(Begun::Marked)
 }
 
 /// The path of each document, by its key.
@@ -275,7 +292,15 @@ async fn digest(rows: &dyn Rows, table: &'static Table) -> Result<Digests, Store
     Ok(hashers.into_iter().map(|(group, (count, hasher))| (group, (count, hasher.finalize().into()))).collect())
 }
 
-async fn compare(from: &dyn Rows, to: &dyn Rows) -> Result<(), StoreError> {
+/// How two databases were found.
+enum Compared {
+    Same(Moved),
+    /// Where they are not, in words. What comes behind that was not looked at.
+    Different(String),
+}
+
+async fn compare(from: &dyn Rows, to: &dyn Rows) -> Result<Compared, StoreError> {
+    let mut rows = Vec::new();
     for table in TABLES {
         let (here, there) = (digest(from, table).await?, digest(to, table).await?);
         let groups: std::collections::BTreeSet<&i64> = here.keys().chain(there.keys()).collect();
@@ -292,9 +317,10 @@ async fn compare(from: &dyn Rows, to: &dyn Rows) -> Result<(), StoreError> {
                     to.name(),
                     count(&there)
                 );
-                return Err(StoreError::Unusable { reason });
+                return Ok(Compared::Different(reason));
             }
         }
+        rows.push((table.name, here.values().map(|(count, _)| *count).sum()));
     }
-    Ok(())
+    Ok(Compared::Same(Moved { rows }))
 }

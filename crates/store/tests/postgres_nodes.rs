@@ -345,8 +345,8 @@ async fn everything_is_moved_either_way_backed_up_and_found_sound() {
 
     let moved = turnwright_store::move_all(&first, &postgres).await.unwrap();
     assert!(moved.rows.contains(&("entry", 5)) && moved.rows.contains(&("knowledge_vector", 1)), "{moved:?}");
-    let again = turnwright_store::move_all(&first, &postgres).await.unwrap_err().to_string();
-    assert!(again.contains("is not empty: it has rows in `conversation`"), "{again}");
+    // The end of it may have been told to nobody.
+    assert_eq!(turnwright_store::move_all(&first, &postgres).await.unwrap(), moved);
     let store = PostgresStore::open(&schema.options()).await.unwrap();
     is_whole(&store).await;
     // While it is in use.

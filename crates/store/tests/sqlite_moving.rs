@@ -221,6 +221,12 @@ async fn a_move_that_broke_off_goes_on_by_whatever_name_its_source_is_called() {
         let moved = move_all(&at(path(other)), &at(&target)).await.unwrap();
 
         assert!(moved.rows.contains(&("entry", 1)), "{moved:?}");
+        // The end of it may have been told to nobody.
+        assert_eq!(move_all(&at(&source), &at(&target)).await.unwrap(), moved);
+        change("UPDATE entry SET at_ms = at_ms + 1");
+        let refused = move_all(&at(&source), &at(&target)).await.unwrap_err().to_string();
+        let full = format!("the database `{}` is not empty: it has rows in `conversation`; name one that is", target.display());
+        assert_eq!(refused, full);
         let same = move_all(&at(&source), &at(path(other))).await.unwrap_err().to_string();
         let expected =
             format!("the database `{}` is both what is moved and where to; name another one to move to", source.display());
