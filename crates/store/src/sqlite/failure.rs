@@ -12,6 +12,9 @@ use turnwright_engine::StoreError;
 pub(crate) fn of(path: &Path, error: &rusqlite::Error) -> StoreError {
     let denied = || denied(path);
     let file = path.display();
+    if is_of_a_value(error) {
+        return StoreError::Damaged { what: format!("a row of the database `{file}`"), reason: error.to_string() };
+    }
     let reason = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => not_a_database(&file),
         Some(ErrorCode::DatabaseCorrupt) => {
@@ -32,6 +35,17 @@ pub(crate) fn of(path: &Path, error: &rusqlite::Error) -> StoreError {
         _ => format!("`{file}` cannot be used: {error}"),
     };
     StoreError::Unusable { reason }
+}
+
+/// Whether a column holds something else than what is always written there.
+fn is_of_a_value(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
 }
 
 /// What is to be done first where the schema cannot be read: that is how it looks where the log of another database was put into it.

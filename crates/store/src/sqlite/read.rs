@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, Rows};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId, UserId};
 use turnwright_engine::{Chosen, ConversationRecord, Idempotent, Incarnation, Newest, OpenTurn, Place, StoreError};
@@ -82,9 +82,13 @@ pub(super) fn newest(connection: &Connection, id: &ConversationId, known: &Chose
     let mut statement = connection.prepare_cached(sql::NEWEST)?;
     let mut rows = statement.query((id.as_str(),))?;
     let Some(row) = rows.next()? else { return Ok(Newest::default()) };
-    let read = |column| row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from);
-    let chosen = Chosen::unless_known(read(1)?, read(2)?.unwrap_or_default(), known);
-    let incarnation = Incarnation::new(milliseconds(row.get(3)?), owner(row, 4)?);
+    let title = match row.get_ref(1)? {
+        ValueRef::Null => None,
+        title => Some(text(title).map_err(|reason| damaged(of("title", id), reason))?),
+    };
+    let settings = text(row.get_ref(2)?).map_err(|reason| damaged(of("settings", id), reason))?;
+    let chosen = Chosen::unless_known(title, settings, known);
+    let incarnation = Incarnation::new(milliseconds(row.get(3)?), owner(row, 4, id)?);
     Ok(Newest { last: before(row.get(0)?), chosen, incarnation: Some(incarnation) })
 }
 
@@ -139,37 +143,44 @@ fn text(value: ValueRef<'_>) -> Result<&str, &'static str> {
     value.as_str().map_err(|_| "it is not UTF-8 text")
 }
 
+/// What is damaged of a conversation, in words.
+fn of(what: &str, id: &ConversationId) -> String {
+    format!("the {what} of conversation `{id}`")
+}
+
+/// A conversation of a row of id, title, settings, both times and owner.
 pub(super) fn record(row: &Row<'_>) -> Result<ConversationRecord, Unread> {
-    Ok(ConversationRecord {
-        id: conversation_id(row, 0)?,
-        title: row.get(1)?,
-        settings: row.get(2)?,
-        created_at_ms: milliseconds(row.get(3)?),
-        updated_at_ms: milliseconds(row.get(4)?),
-        owner: owner(row, 5)?,
-    })
+    let id = conversation_id(row, 0)?;
+    let title = match row.get_ref(1)? {
+        ValueRef::Null => None,
+        title => Some(text(title).map_err(|reason| damaged(of("title", &id), reason))?.to_owned()),
+    };
+    let settings = text(row.get_ref(2)?).map_err(|reason| damaged(of("settings", &id), reason))?.to_owned();
+    let owner = owner(row, 5, &id)?;
+    let (created_at_ms, updated_at_ms) = (milliseconds(row.get(3)?), milliseconds(row.get(4)?));
+    Ok(ConversationRecord { id, owner, title, settings, created_at_ms, updated_at_ms })
 }
 
 fn open_turn(row: &Row<'_>) -> Result<OpenTurn, Unread> {
     let conversation = conversation_id(row, 0)?;
-    let what = || format!("the open turn of conversation `{conversation}`");
+    let what = || of("open turn", &conversation);
     let number: i64 = row.get(1)?;
     let seq = u64::try_from(number).ok().and_then(Seq::new);
     let seq = seq.ok_or_else(|| damaged(what(), format!("`{number}` names no entry")))?;
-    let keeper: String = row.get(3)?;
-    let kept_by = kept_by(&keeper).ok_or_else(|| damaged(what(), format!("`{keeper}` takes no turn up")))?;
-    let (owner, last) = (owner(row, 4)?, before(row.get(5)?));
+    let keeper = text(row.get_ref(3)?).map_err(|reason| damaged(what(), reason))?;
+    let kept_by = kept_by(keeper).ok_or_else(|| damaged(what(), format!("`{keeper}` takes no turn up")))?;
+    let (owner, last) = (owner(row, 4, &conversation)?, before(row.get(5)?));
     Ok(OpenTurn { turn: TurnId(seq), parked: row.get(2)?, kept_by, owner, last, conversation })
 }
 
 fn conversation_id(row: &Row<'_>, column: usize) -> Result<ConversationId, Unread> {
-    let id = String::column_result(row.get_ref(column)?).unwrap_or_default();
+    let id = text(row.get_ref(column)?).map_err(|reason| damaged("a conversation's record", reason))?;
     Ok(id.parse().map_err(|error: turnwright_core::IdError| damaged("a conversation's record", error.to_string()))?)
 }
 
-fn owner(row: &Row<'_>, column: usize) -> Result<UserId, Unread> {
-    let id = String::column_result(row.get_ref(column)?).unwrap_or_default();
-    Ok(id.parse().map_err(|error: turnwright_core::IdError| damaged("a conversation's record", error.to_string()))?)
+fn owner(row: &Row<'_>, column: usize, of_id: &ConversationId) -> Result<UserId, Unread> {
+    let id = text(row.get_ref(column)?).map_err(|reason| damaged(of("owner", of_id), reason))?;
+    Ok(id.parse().map_err(|error: turnwright_core::IdError| damaged(of("owner", of_id), error.to_string()))?)
 }
 
 fn damaged(what: impl Into<String>, reason: impl Into<String>) -> StoreError {
