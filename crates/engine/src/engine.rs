@@ -21,7 +21,7 @@ use crate::inner::{Choices, Inner};
 use crate::live::Live;
 use crate::nodes::cluster::Cluster;
 use crate::pins::Pins;
-use crate::registry::{Registry, live_of, overlay_of};
+use crate::registry::{Registry, live_of};
 use crate::rules::Rules;
 use crate::upkeep::Erasing;
 use crate::{
@@ -579,7 +579,7 @@ fn record(conversation: &Conversation) -> Result<ConversationRecord, EngineError
 
 fn conversation(record: ConversationRecord) -> Result<Conversation, EngineError> {
     Ok(Conversation {
-        overlay: overlay_of(&record.id, &record.settings)?,
+        overlay: SettingsOverlay::stored(&record.id, &record.settings)?,
         id: record.id,
         owner: record.owner,
         title: record.title,

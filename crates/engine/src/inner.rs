@@ -22,7 +22,7 @@ use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
 use crate::nodes::cluster::Cluster;
 use crate::pins::Pins;
-use crate::registry::{Registry, overlay_of};
+use crate::registry::Registry;
 use crate::result_cache::ResultCache;
 use crate::rules::Rules;
 use crate::telemetry::spans;
@@ -297,7 +297,7 @@ impl Inner {
             return Err(StoreError::Gone { conversation: live.id.clone() });
         }
         if let Some(newer) = newest.chosen {
-            let overlay = overlay_of(&live.id, &newer.settings)?;
+            let overlay = SettingsOverlay::stored(&live.id, &newer.settings)?;
             let mut state = live.lock();
             // What was chosen here meanwhile may be the newer; the next look tells.
             if Arc::ptr_eq(&state.chosen, &chosen) {

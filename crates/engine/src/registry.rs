@@ -169,16 +169,8 @@ fn shrink(all: &mut HashMap<ConversationId, Arc<Live>>) {
 
 /// A conversation of a record, with no entries yet.
 pub(crate) fn live_of(record: &ConversationRecord) -> Result<Live, EngineError> {
-    let overlay = overlay_of(&record.id, &record.settings)?;
+    let overlay = SettingsOverlay::stored(&record.id, &record.settings)?;
     Ok(Live::new(record.id.clone(), (record.owner.clone(), record.created_at_ms), overlay, record.chosen()))
-}
-
-/// The conversation's own settings.
-pub(crate) fn overlay_of(id: &ConversationId, settings: &str) -> Result<SettingsOverlay, StoreError> {
-    serde_json::from_str(settings).map_err(|error| {
-        let what = format!("the settings of conversation `{id}`");
-        StoreError::Damaged { what, reason: error.to_string() }
-    })
 }
 
 #[cfg(test)]

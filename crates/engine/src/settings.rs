@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use turnwright_core::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition, TurnSettings};
+use turnwright_core::{
+    ApproveMode, ConversationId, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition, TurnSettings,
+};
+
+use crate::StoreError;
 
 /// How many globs choose tools, and how many wildcards are in all of them: each is made ready for a turn.
 const MAX_GLOBS: usize = 1_000;
@@ -61,6 +65,17 @@ pub struct SettingsOverlay {
 }
 
 impl SettingsOverlay {
+    /// A conversation's own settings as they are stored.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], where they cannot be read.
+    pub fn stored(of: &ConversationId, settings: &str) -> Result<Self, StoreError> {
+        serde_json::from_str(settings).map_err(|error| {
+            let what = format!("the settings of conversation `{of}`");
+            StoreError::Damaged { what, reason: error.to_string() }
+        })
+    }
+
     /// Whether nothing was chosen.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

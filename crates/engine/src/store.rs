@@ -28,7 +28,7 @@ pub trait Store: Send + Sync + Debug {
     /// [`StoreError::Gone`], where there is none; [`StoreError::Changed`], where they are others.
     async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError>;
 
-    /// Conversations of one owner, in the order of their [`Place`]s.
+    /// Conversations of one owner, in the order of their [`Place`]s. One that cannot be read is left out, and the log told of it.
     ///
     /// # Errors
     /// Where the store fails.
@@ -100,7 +100,7 @@ pub trait Store: Send + Sync + Debug {
         Ok(true)
     }
 
-    /// The turns that are not over, over all conversations.
+    /// The turns that are not over, over all conversations. One that cannot be read is left out, and the log told of it.
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError>;
 
     /// The answer that an idempotency key was given, with the fingerprint of its request.

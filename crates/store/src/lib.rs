@@ -16,6 +16,7 @@ mod columns;
 mod moving;
 mod postgres;
 mod rates;
+mod skipped;
 mod sqlite;
 mod vectors;
 mod words;

@@ -7,6 +7,7 @@ mod check;
 mod postgres;
 mod sqlite;
 mod tables;
+mod typed;
 
 use std::collections::{BTreeMap, HashMap};
 

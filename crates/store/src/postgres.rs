@@ -43,6 +43,7 @@ pub use options::PostgresOptions;
 pub(crate) use words::{stems, vector};
 
 use crate::columns::{integer, random};
+use crate::skipped::Skipped;
 use append::{Appender, Encoded};
 use failure::Failed;
 use link::Link;
@@ -85,6 +86,7 @@ pub struct PostgresStore {
     appender: Appender,
     presence: Presence,
     room: upkeep::Room,
+    skipped: Skipped,
 }
 
 impl PostgresStore {
@@ -101,7 +103,13 @@ impl PostgresStore {
         migrate::migrate(&link, &pool).await.map_err(|failed| said(options, failed))?;
         pool.keep(link);
         let presence = Presence::enter(Arc::clone(&pool), own).await?;
-        Ok(Self { appender: Appender::start(&pool), pool, presence, room: upkeep::Room::default() })
+        Ok(Self {
+            appender: Appender::start(&pool),
+            pool,
+            presence,
+            room: upkeep::Room::default(),
+            skipped: Skipped::default(),
+        })
     }
 
     /// Whether another store is open on the same schema.
@@ -217,7 +225,7 @@ impl Store for PostgresStore {
     }
 
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
-        read::conversations(&self.pool, page).await
+        read::conversations(&self.pool, &self.skipped, page).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
@@ -310,7 +318,7 @@ impl Store for PostgresStore {
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
-        read::open_turns(&self.pool).await
+        read::open_turns(&self.pool, &self.skipped).await
     }
 
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {

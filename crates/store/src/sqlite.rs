@@ -46,6 +46,7 @@ use turnwright_engine::{
 pub use failure::mend;
 pub use options::{Durability, SqliteOptions};
 
+use crate::skipped::Skipped;
 use drivers::{Drivers, Opened};
 use named::{Damage, Named};
 use readers::Readers;
@@ -66,6 +67,7 @@ pub struct SqliteStore {
     drivers: Drivers,
     /// When somebody asked and something could be stored.
     stored_at: Mutex<Option<Instant>>,
+    skipped: Arc<Skipped>,
     /// Held while this process puts a document beside a conversation: its parts are written one after the other, and another of its
     /// name must not come between.
     putting: Mutex<()>,
@@ -118,7 +120,7 @@ impl SqliteStore {
         // Where a commit waits for the disk, nobody's task should.
         let writes_here = options.durability == Durability::Process;
         let writer = Writer::start(connection, file, named, may_wait, writes_here)?;
-        Ok(Self { readers, writer, drivers, stored_at: Mutex::default(), putting: Mutex::default() })
+        Ok(Self { readers, writer, drivers, stored_at: Mutex::default(), skipped: Arc::default(), putting: Mutex::default() })
     }
 }
 
@@ -171,7 +173,9 @@ impl Store for SqliteStore {
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
         let Page { owner, after, limit, only_pinned } = page;
         let (owner, after) = (owner.clone(), after.cloned());
-        self.readers.read(move |connection| read::conversations(connection, &owner, after.as_ref(), limit, only_pinned)).await
+        let skipped = Arc::clone(&self.skipped);
+        let read = move |connection: &_| read::conversations(connection, &skipped, (&owner, only_pinned, after.as_ref(), limit));
+        self.readers.read(read).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
@@ -218,7 +222,8 @@ impl Store for SqliteStore {
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
-        self.readers.read(read::open_turns).await
+        let skipped = Arc::clone(&self.skipped);
+        self.readers.read(move |connection| read::open_turns(connection, &skipped)).await
     }
 
     async fn balance(&self, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {

@@ -16,8 +16,8 @@ use server::Schema;
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::artifacts::Artifact;
 use turnwright_engine::knowledge::{IndexedFile, Piece};
-use turnwright_engine::search::Search;
-use turnwright_engine::{Append, ConversationRecord, Document, Idempotent, SideRecord, Store, StoreError};
+use turnwright_engine::search::{Search, Texts};
+use turnwright_engine::{Append, ConversationRecord, Document, Idempotent, Page, SideRecord, Store, StoreError};
 use turnwright_store::{Location, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
 use turnwright_testkit::record;
 
@@ -74,7 +74,7 @@ async fn nodes_that_start_together_make_one_schema() {
         store.create(record(&format!("c{number}"))).await.unwrap();
         assert_eq!(store.lease(), Some(1));
     }
-    let page = turnwright_engine::Page { owner: &UserId::local(), after: None, limit: 100, only_pinned: false };
+    let page = Page { owner: &UserId::local(), after: None, limit: 100, only_pinned: false };
     assert_eq!(stores[0].conversations(page).await.unwrap().len(), 6);
     for store in &stores {
         store.close().await;
@@ -374,6 +374,40 @@ async fn everything_is_moved_either_way_backed_up_and_found_sound() {
     client.batch_execute(&format!("DELETE FROM {}.entry WHERE place & 4294967295 = 3", schema.name)).await.unwrap();
     let wrong = turnwright_store::check(&postgres).await.unwrap().1;
     assert_eq!(wrong, ["conversation `a` should have 5 entries and has 2 in a row"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_cannot_be_read_is_found_by_a_check_and_hides_no_other() {
+    let Some(schema) = Schema::new() else { return };
+    let store = PostgresStore::open(&schema.options()).await.unwrap();
+    for name in ["a", "b", "c"] {
+        store.create(record(name)).await.unwrap();
+    }
+    let damage = format!(
+        "SET search_path TO {}; UPDATE conversation SET settings = '{{broken' WHERE id = 'c';
+        INSERT INTO open_turn (conversation, turn, is_parked, kept_by) SELECT key, 1, 0,
+            CASE WHEN id = 'a' THEN 'xx' ELSE 'servers' END FROM conversation WHERE id <> 'c'",
+        schema.name
+    );
+    schema.client().await.batch_execute(&damage).await.unwrap();
+
+    let owner = UserId::local();
+    for limit in [1, 2, 9] {
+        let page = Page { owner: &owner, after: None, limit };
+        let listed: Vec<_> = store.conversations(page).await.unwrap().into_iter().map(|record| record.id.to_string()).collect();
+        assert_eq!(listed, ["b", "a"][..limit.min(2)]);
+    }
+    let found = store.search(Search { owner: &owner, words: "a", after: None, limit: 9 }).await.unwrap();
+    let open = store.open_turns().await.unwrap();
+    store.close().await;
+    assert_eq!(found.into_iter().map(|found| found.conversation.id.to_string()).collect::<Vec<_>>(), ["a"]);
+    assert_eq!(open.into_iter().map(|open| open.conversation.to_string()).collect::<Vec<_>>(), ["b"]);
+    let (_, wrong) = turnwright_store::check(&Location::Postgres(Box::new(schema.options()))).await.unwrap();
+    let expected = [
+        "the settings of conversation `c` cannot be read: key must be a string at line 1 column 2",
+        "the open turn of conversation `a` cannot be read: `xx` takes no turn up",
+    ];
+    assert_eq!(wrong, expected);
 }
 
 #[cfg(unix)]

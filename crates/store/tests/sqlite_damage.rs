@@ -5,8 +5,10 @@
 use std::path::Path;
 
 use rusqlite::Connection;
-use turnwright_engine::{Chosen, ConversationRecord, Store, StoreError};
-use turnwright_store::{SqliteOptions, SqliteStore};
+use turnwright_core::UserId;
+use turnwright_engine::search::{Search, Texts};
+use turnwright_engine::{Chosen, ConversationRecord, Page, Store, StoreError};
+use turnwright_store::{Location, SqliteOptions, SqliteStore, check};
 use turnwright_testkit::record;
 
 /// A database with conversations, closed.
@@ -45,4 +47,48 @@ async fn text_that_is_no_text_is_damage_of_what_holds_it() {
     let StoreError::Damaged { what, .. } = store.idempotent("k").await.unwrap_err() else { panic!("it is damage") };
     assert_eq!(what, format!("a row of the database `{}`", file.display()));
     store.close().await;
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_found_by_a_check_and_hides_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.db");
+    made(&file, &["a", "b", "c", "d", "e"]).await;
+    change(
+        &file,
+        "UPDATE conversation SET settings = '{broken' WHERE id = 'b'; UPDATE conversation SET owner = '' WHERE id = 'e'",
+    );
+    change(&file, "UPDATE conversation SET title = cast(x'ff' AS text) WHERE id = 'd'");
+    change(&file, "INSERT INTO open_turn VALUES (1, 1, 0, 'xx'), (3, 1, 1, 'servers'), (4, 0, 0, 'chat')");
+    change(&file, "UPDATE user SET role = 'king'");
+
+    let (_, wrong) = check(&Location::Sqlite(SqliteOptions::at_file(&file))).await.unwrap();
+    let store = SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap();
+    let owner = UserId::local();
+    let page = |limit| Page { owner: &owner, after: None, limit };
+    let mut listed = Vec::new();
+    for limit in [9, 2, 1] {
+        let found = store.conversations(page(limit)).await.unwrap();
+        listed.push(found.into_iter().map(|record| record.id.to_string()).collect::<Vec<_>>());
+    }
+    let found = store.search(Search { owner: &owner, words: "title", after: None, limit: 9 }).await.unwrap();
+    let open: Vec<_> = store.open_turns().await.unwrap().into_iter().map(|open| open.conversation.to_string()).collect();
+    store.close().await;
+
+    assert_eq!(listed, [vec!["c", "a"], vec!["c", "a"], vec!["c"]]);
+    assert_eq!(found.into_iter().map(|found| found.conversation.id.to_string()).collect::<Vec<_>>(), ["c", "a"]);
+    assert_eq!(open, ["c"]);
+    let wrong: Vec<_> = wrong.iter().map(|wrong| wrong.split_once(" cannot be read: ").unwrap()).collect();
+    let expected = [
+        ("the settings of conversation `b`", "key must be a string at line 1 column 2"),
+        ("conversation `d`", "its `title` is not UTF-8 text"),
+        ("the owner of conversation `e`", ""),
+        ("the open turn of conversation `a`", "`xx` takes no turn up"),
+        ("the open turn of conversation `d`", "`0` names no entry"),
+        ("the user `local`", ""),
+    ];
+    assert_eq!(wrong.len(), expected.len(), "{wrong:?}");
+    for (wrong, (what, reason)) in wrong.iter().zip(expected) {
+        assert!(wrong.0 == what && wrong.1.starts_with(reason), "{wrong:?}: {what}, {reason}");
+    }
 }

@@ -6,7 +6,7 @@ use turnwright_core::Entry;
 use turnwright_engine::StoreError;
 
 use super::tables::{Broken, CONVERSATIONS, ENTRIES, Found, TABLES, Table, Value};
-use super::{Moved, Rows};
+use super::{Moved, Rows, typed};
 
 /// How many problems are told of; more say the same.
 const MOST_TOLD: usize = 100;
@@ -65,7 +65,9 @@ fn look(table: &'static Table, found: &Found, journals: &mut BTreeMap<i64, Journ
         let id = if let Value::Text(id) = id { id.clone() } else { format!("with the key {key}") };
         journals.insert(*key, Journal { id, next_seq: *next_seq, seen: 0 });
     }
-    found.as_ref().err().map(|broken| table.damaged(broken).to_string())
+    let name = |key| journals.get(&key).map_or_else(|| format!("with the key {key}"), |journal| journal.id.clone());
+    let read = found.as_ref().map_err(|broken| table.damaged(broken)).and_then(|row| typed::read(table, row, name));
+    read.err().map(|error| error.to_string())
 }
 
 /// What can be read of a row.

@@ -100,7 +100,7 @@ pub(super) static PIECES: Table = table(
 );
 pub(super) static VECTORS: Table = table("knowledge_vector", 1, 100, &[("piece", Number), ("vector", Bytes)]);
 
-static OPEN_TURNS: Table =
+pub(super) static OPEN_TURNS: Table =
     table("open_turn", 1, 500, &[("conversation", Number), ("turn", Number), ("is_parked", Number), ("kept_by", Text)]);
 static IDEMPOTENCY: Table =
     table("idempotency", 1, 200, &[("key", Text), ("conversation", Number), ("fingerprint", Text), ("answer", Text)]);
@@ -111,7 +111,7 @@ static RESERVATIONS: Table = table(
     500,
     &[("conversation", Number), ("purpose", Text), ("day", Number), ("owner", Text), ("tokens", Number), ("nano_usd", Number)],
 );
-static USERS: Table = table(
+pub(super) static USERS: Table = table(
     "user",
     1,
     500,
@@ -125,7 +125,7 @@ static USERS: Table = table(
         ("subject", Text),
     ],
 );
-static CREDENTIALS: Table = table(
+pub(super) static CREDENTIALS: Table = table(
     "credential",
     1,
     500,

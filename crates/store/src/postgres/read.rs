@@ -9,6 +9,7 @@ use turnwright_engine::{Chosen, ConversationRecord, Idempotent, Incarnation, New
 use super::pool::Pool;
 use super::{clean, get, milliseconds, word};
 use crate::columns::{before, integer, kept_by};
+use crate::skipped::{Skipped, listed};
 
 const CONVERSATION: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation WHERE id = $1";
 const NEWEST: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
@@ -43,16 +44,30 @@ pub(super) async fn conversation(pool: &Arc<Pool>, id: &ConversationId) -> Resul
     pool.ask(CONVERSATION, &[&id.as_str()]).await?.rows.first().map(record).transpose()
 }
 
-pub(super) async fn conversations(pool: &Arc<Pool>, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
-    let limit = rows_at_most(page.limit);
+pub(super) async fn conversations(
+    pool: &Arc<Pool>,
+    skipped: &Skipped,
+    page: Page<'_>,
+) -> Result<Vec<ConversationRecord>, StoreError> {
     let owner = page.owner.as_str();
-    let answer = match page.after {
-        None => pool.ask(NEWEST, &[&owner, &limit, &page.only_pinned]).await?,
-        Some(after) => {
-            pool.ask(AFTER, &[&owner, &limit, &integer(after.updated_at_ms), &after.id.as_str(), &page.only_pinned]).await?
+    let mut most = page.limit;
+    loop {
+        let limit = rows_at_most(most);
+        let answer = match page.after {
+            None => pool.ask(NEWEST, &[&owner, &limit, &page.only_pinned]).await?,
+            Some(after) => {
+                pool.ask(AFTER, &[&owner, &limit, &integer(after.updated_at_ms), &after.id.as_str(), &page.only_pinned]).await?
+            }
+        };
+        let read = |row| skipped.readable(record(row).and_then(listed)).transpose();
+        let mut found = answer.rows.iter().filter_map(read).collect::<Result<Vec<_>, _>>()?;
+        if answer.rows.len() < most || found.len() >= page.limit {
+            found.truncate(page.limit);
+            return Ok(found);
         }
-    };
-    answer.rows.iter().map(record).collect()
+        // A page that is not full would be the last: those that were left out are asked for beside it.
+        most = page.limit.saturating_add(answer.rows.len().saturating_sub(found.len()));
+    }
 }
 
 pub(super) async fn entries(
@@ -94,8 +109,9 @@ pub(super) async fn takes_back(pool: &Arc<Pool>, id: &ConversationId) -> Result<
     pool.ask(TAKES_BACK, &[&id.as_str()]).await?.rows.first().map_or(Ok(false), |row| get(row, 0))
 }
 
-pub(super) async fn open_turns(pool: &Arc<Pool>) -> Result<Vec<OpenTurn>, StoreError> {
-    pool.ask(OPEN_TURNS, &[]).await?.rows.iter().map(open_turn).collect()
+pub(super) async fn open_turns(pool: &Arc<Pool>, skipped: &Skipped) -> Result<Vec<OpenTurn>, StoreError> {
+    let rows = pool.ask(OPEN_TURNS, &[]).await?.rows;
+    rows.iter().filter_map(|row| skipped.readable(open_turn(row)).transpose()).collect()
 }
 
 pub(super) async fn idempotent(pool: &Arc<Pool>, key: &str) -> Result<Option<Idempotent>, StoreError> {

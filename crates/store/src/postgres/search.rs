@@ -11,6 +11,7 @@ use super::read::{readable, record};
 use super::words::{all_of, vector, words};
 use super::{PostgresStore, get};
 use crate::columns::integer;
+use crate::skipped::listed;
 use crate::words::{excerpt, is_called, phrases, words_of};
 
 /// How much is taken in at once, in bytes and entries.
@@ -134,8 +135,8 @@ impl Texts for PostgresStore {
                 if found.len() >= search.limit {
                     return Ok(found);
                 }
-                let conversation = record(row)?;
-                (before, id) = (get(row, 4)?, conversation.id.to_string());
+                (before, id) = (get(row, 4)?, get(row, 0)?);
+                let Some(conversation) = self.skipped.readable(record(row).and_then(listed))? else { continue };
                 let place = places.get(&get(row, 6)?);
                 let has_words = || is_called(conversation.title.as_deref(), conversation.id.as_str(), &wanted);
                 if place.is_some() || has_words() {

@@ -11,6 +11,7 @@ use super::readers::Unread;
 use super::statements as sql;
 use super::write::gone;
 use crate::columns::{before, integer, kept_by};
+use crate::skipped::{Skipped, listed};
 
 pub(super) fn conversation(connection: &Connection, id: &ConversationId) -> Result<Option<ConversationRecord>, Unread> {
     let mut statement = connection.prepare_cached(sql::CONVERSATION)?;
@@ -20,10 +21,8 @@ pub(super) fn conversation(connection: &Connection, id: &ConversationId) -> Resu
 
 pub(super) fn conversations(
     connection: &Connection,
-    owner: &UserId,
-    after: Option<&Place>,
-    limit: usize,
-    only_pinned: bool,
+    skipped: &Skipped,
+    (owner, only_pinned, after, limit): (&UserId, bool, Option<&Place>, usize),
 ) -> Result<Vec<ConversationRecord>, Unread> {
     let instant = connection.unchecked_transaction()?;
     let mut found = Vec::new();
@@ -31,21 +30,32 @@ pub(super) fn conversations(
     if let Some(Place { updated_at_ms, id }) = after {
         before = integer(*updated_at_ms);
         let mut of_time = instant.prepare_cached(sql::CONVERSATIONS_OF_TIME)?;
-        collect(of_time.query((before, id.as_str(), rows_at_most(limit), owner.as_str(), only_pinned))?, &mut found)?;
+        collect(of_time.query((before, id.as_str(), owner.as_str(), only_pinned))?, skipped, limit, &mut found)?;
     }
-    let left = limit.saturating_sub(found.len());
-    if left > 0 {
+    if found.len() < limit {
         let mut older = instant.prepare_cached(sql::CONVERSATIONS_BEFORE)?;
-        collect(older.query((before, rows_at_most(left), owner.as_str(), only_pinned))?, &mut found)?;
+        collect(older.query((before, owner.as_str(), only_pinned))?, skipped, limit, &mut found)?;
     }
     Ok(found)
 }
 
-fn collect(mut rows: Rows<'_>, into: &mut Vec<ConversationRecord>) -> Result<(), Unread> {
-    while let Some(row) = rows.next()? {
-        into.push(record(row)?);
+/// Looks at as many rows as it takes: a page that is not full would be the last.
+fn collect(mut rows: Rows<'_>, skipped: &Skipped, limit: usize, into: &mut Vec<ConversationRecord>) -> Result<(), Unread> {
+    while into.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        into.extend(readable(skipped, record(row).and_then(|record| Ok(listed(record)?)))?);
     }
     Ok(())
+}
+
+/// What was read; nothing where what is stored cannot be. Where the database itself fails, that is an error.
+pub(super) fn readable<T>(skipped: &Skipped, read: Result<T, Unread>) -> Result<Option<T>, Unread> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Unread::Refused(error)) => Ok(skipped.readable(Err(error))?),
+        Err(failed @ Unread::Database(_)) => Err(failed),
+    }
 }
 
 pub(super) fn entries(
@@ -97,12 +107,12 @@ pub(super) fn takes_back(connection: &Connection, id: &ConversationId) -> Result
     Ok(statement.exists((id.as_str(),))?)
 }
 
-pub(super) fn open_turns(connection: &Connection) -> Result<Vec<OpenTurn>, Unread> {
+pub(super) fn open_turns(connection: &Connection, skipped: &Skipped) -> Result<Vec<OpenTurn>, Unread> {
     let mut statement = connection.prepare_cached(sql::OPEN_TURNS)?;
     let mut rows = statement.query(())?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(open_turn(row)?);
+        found.extend(readable(skipped, open_turn(row))?);
     }
     Ok(found)
 }

@@ -4,6 +4,7 @@
 //! it looks, and by servers now and then; how far each journal is in stands in the same transaction as the words.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension};
@@ -12,11 +13,12 @@ use turnwright_engine::StoreError;
 use turnwright_engine::search::{Excerpt, Found, Search, Texts, hides, said};
 
 use super::SqliteStore;
-use super::read::{entry_at, record};
+use super::read::{entry_at, readable, record};
 use super::readers::Unread;
 use super::statements as sql;
 use super::write::Write;
 use crate::columns::integer;
+use crate::skipped::listed;
 use crate::words::{excerpt, is_called, query, unaccented, words_of};
 
 /// How much is taken in at once: the writer has others to serve.
@@ -141,6 +143,7 @@ impl Texts for SqliteStore {
         self.take_in().await?;
         let (owner, after, limit) = (search.owner.clone(), search.after.cloned(), search.limit);
         let words = words_of(search.words);
+        let skipped = Arc::clone(&self.skipped);
         let read = move |connection: &Connection| {
             let instant = connection.unchecked_transaction()?;
             let mut places: HashMap<i64, i64> = HashMap::new();
@@ -159,7 +162,8 @@ impl Texts for SqliteStore {
                 && let Some(row) = rows.next()?
             {
                 let place = places.get(&row.get(6)?);
-                let conversation = record(row)?;
+                let listed = record(row).and_then(|record| Ok(listed(record)?));
+                let Some(conversation) = readable(&skipped, listed)? else { continue };
                 let has_words = || is_called(conversation.title.as_deref(), conversation.id.as_str(), &words);
                 if place.is_some() || has_words() {
                     let excerpt = place.map(|place| excerpt_at(&instant, *place, &words)).transpose()?.flatten();

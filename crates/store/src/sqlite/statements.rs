@@ -46,11 +46,12 @@ statements! {
     CONVERSATION = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation WHERE id = ?1";
     /// The rest of those with the cursor's time, then the older ones: as one condition SQLite would only search by the time.
     CONVERSATIONS_OF_TIME = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
-        WHERE owner = ?4 AND updated_at_ms = ?1 AND id < ?2 AND (NOT ?5 OR json_extract(settings, '$.pinned') IS 1)
-        ORDER BY id DESC LIMIT ?3";
+        WHERE owner = ?3 AND updated_at_ms = ?1 AND id < ?2
+        AND (NOT ?4 OR CASE WHEN json_valid(settings) THEN json_extract(settings, '$.pinned') IS 1 ELSE 0 END) ORDER BY id DESC";
     CONVERSATIONS_BEFORE = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
-        WHERE owner = ?3 AND updated_at_ms < ?1 AND (NOT ?4 OR json_extract(settings, '$.pinned') IS 1)
-        ORDER BY updated_at_ms DESC, id DESC LIMIT ?2";
+        WHERE owner = ?2 AND updated_at_ms < ?1
+        AND (NOT ?3 OR CASE WHEN json_valid(settings) THEN json_extract(settings, '$.pinned') IS 1 ELSE 0 END)
+        ORDER BY updated_at_ms DESC, id DESC";
     /// One statement, so that what it sees is of one instant: no row where there is no conversation, one row of nulls where
     /// there is no entry of its own. What it begins with comes first.
     ENTRIES = "SELECT * FROM (SELECT entry.place & 4294967295, entry.version, entry.at_ms, entry.body FROM conversation
