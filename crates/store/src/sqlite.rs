@@ -119,7 +119,7 @@ impl SqliteStore {
         let named = Named::of(&file, mark, damage);
         // Where a commit waits for the disk, nobody's task should.
         let writes_here = options.durability == Durability::Process;
-        let writer = Writer::start(connection, file, named, may_wait, writes_here)?;
+        let writer = Writer::start(connection, file, named, (may_wait, options.lock_wait), writes_here)?;
         Ok(Self { readers, writer, drivers, stored_at: Mutex::default(), skipped: Arc::default(), putting: Mutex::default() })
     }
 }

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -222,7 +223,11 @@ async fn who_writes_waits_for_another_process_that_writes_the_whole_database_ane
     let other = Connection::open(folder.path().join("turnwright.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let erased = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // It says all the time that it goes on.
+        for _ in 0..30 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            (&erasing).write_all(b".").unwrap();
+        }
         other.execute_batch("COMMIT").unwrap();
         drop(erasing);
     };
@@ -231,5 +236,33 @@ async fn who_writes_waits_for_another_process_that_writes_the_whole_database_ane
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(store.create(titled("b", "{}")).await.is_err());
     other.execute_batch("COMMIT").unwrap();
+    store.erase().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_for_ever_for_a_process_that_was_stopped_while_it_writes_the_database_anew_or_anything_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = SqliteOptions::in_directory(folder.path()).lock_wait(Duration::from_millis(20));
+    let store = SqliteStore::open(&options).unwrap();
+    let database = folder.path().join("turnwright.db");
+    let locked = format!("`{}` is locked by another process for too long; end that process or try again", database.display());
+    let erasing = File::create(folder.path().join("locks/erase")).unwrap();
+    erasing.lock().unwrap();
+    let other = Connection::open(&database).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    let written = store.create(titled("a", "{}")).await.unwrap_err().to_string();
+    let erased = store.erase().await.unwrap_err().to_string();
+    drop(erasing);
+    let alone = store.erase().await.unwrap_err().to_string();
+    other.execute_batch("COMMIT").unwrap();
+
+    assert_eq!((written, alone), (locked.clone(), locked));
+    let expected = format!(
+        "another process began to write the database `{}` anew and does not go on; end that process or try again",
+        database.display()
+    );
+    assert_eq!(erased, expected);
+    store.create(titled("a", "{}")).await.unwrap();
     store.erase().await.unwrap();
 }

@@ -243,6 +243,15 @@ fn configured(mut connection: Connection, patience: Patience, may_wait: Arc<Atom
     connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
     // One plan for all values: otherwise SQLite prepares a statement anew whenever a bound limit or range changes.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    connection.busy_handler(Some(move |step: i32| patience.wait(step, &may_wait)))?;
+    wait_for_locks(&mut connection, patience, may_wait)?;
     Ok(connection)
+}
+
+/// Waits for another process's lock so patiently.
+pub(super) fn wait_for_locks(
+    connection: &mut Connection,
+    mut patience: Patience,
+    may_wait: Arc<AtomicBool>,
+) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(move |step: i32| patience.wait(step, &may_wait)))
 }

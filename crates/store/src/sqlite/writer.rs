@@ -16,13 +16,14 @@ use tokio::time::Instant;
 use turnwright_engine::{StoreError, let_others_run};
 
 use super::company::Company;
+use super::erasing::Patience;
 use super::log::{Log, keep_apart, put_back};
 use super::named::{Lost, Named};
 use super::origin::has_log;
 use super::queue::{Queue, Taken};
 use super::statements as sql;
 use super::write::{Verdict, Write};
-use super::{erasing, failure};
+use super::{erasing, failure, open};
 
 /// How often other processes' writes are looked for. Notice takes at most 100 ms.
 const LOOK_INTERVAL: Duration = Duration::from_millis(40);
@@ -92,7 +93,7 @@ impl Writer {
         connection: Connection,
         file: PathBuf,
         named: Named,
-        may_wait: Arc<AtomicBool>,
+        (may_wait, lock_wait): (Arc<AtomicBool>, Duration),
         writes_here: bool,
     ) -> Result<Self, StoreError> {
         let queue = Arc::new(Queue::new());
@@ -101,7 +102,8 @@ impl Writer {
         // Read before anybody can ask, so that no write falls between the asking and the first look.
         let seen = data_version(&connection).map_err(|error| failure::of(&file, &error))?;
         let log = Arc::new(Mutex::new(Some(Log::open(&file).map_err(|error| failure::of(&file, &error))?)));
-        let work = Work { connection, file, named, may_wait, foreign: foreign.clone(), seen, look_at: None, pages: 0 };
+        let work =
+            Work { connection, file, named, may_wait, lock_wait, foreign: foreign.clone(), seen, look_at: None, pages: 0 };
         let work = Arc::new(Mutex::new(Some(work)));
         let (shared, requests, putting_back) = (Arc::clone(&work), Arc::clone(&queue), Arc::clone(&log));
         let thread = std::thread::Builder::new()
@@ -271,6 +273,8 @@ struct Work {
     named: Named,
     /// Whether a transaction waits for another process's lock.
     may_wait: Arc<AtomicBool>,
+    /// For how long.
+    lock_wait: Duration,
     foreign: watch::Sender<u64>,
     /// SQLite's number at the last look.
     seen: i64,
@@ -394,8 +398,18 @@ impl Work {
         if let Some(lost) = self.lost() {
             return Err(lost.refusal());
         }
+        let _alone = erasing::alone(&self.file, self.lock_wait)?;
+        // Nobody else writes it anew now, so who holds another lock is waited for as ever.
+        let bounded = self.connection.busy_timeout(self.lock_wait).map_err(|error| failure::of(&self.file, &error));
+        let erased = bounded.and_then(|()| self.erase_alone());
+        let patience = Patience::new(&self.file, self.lock_wait);
+        open::wait_for_locks(&mut self.connection, patience, self.may_wait.clone())
+            .map_err(|error| failure::of(&self.file, &error))?;
+        erased
+    }
+
+    fn erase_alone(&mut self) -> Verdict {
         let fails = |error: rusqlite::Error| failure::of(&self.file, &error);
-        let _alone = erasing::alone(&self.file)?;
         for statement in [sql::FORGET_WORDS, sql::FORGET_PIECES] {
             self.connection.prepare_cached(statement).and_then(|mut words| words.execute(())).map_err(fails)?;
         }
