@@ -32,20 +32,37 @@ enum Source {
     Untouched(UntouchedLocks),
 }
 
-impl SqliteRows {
-    pub(super) fn open(options: &SqliteOptions, purpose: Use) -> Result<Self, StoreError> {
+impl Source {
+    /// With a connection to it, and its file.
+    fn open(options: &SqliteOptions, purpose: Use) -> Result<(Self, Connection, std::path::PathBuf), StoreError> {
         let untouched = match purpose {
             // What is only read is not changed, nor brought up.
             Use::Reads | Use::Moves => Untouched::of(options)?,
             Use::Fills => None,
         };
-        let (source, connection, file) = if let Some(Untouched { connection, file, locks }) = untouched {
-            (Source::Untouched(locks), connection, file)
-        } else {
-            let store = Box::new(SqliteStore::open(options)?);
-            let (connection, file) = rows_connection(options)?;
-            (Source::Own(store), connection, file)
+        if let Some(untouched) = untouched {
+            return Ok(Self::untouched(untouched));
+        }
+        let store = Box::new(SqliteStore::open(options)?);
+        let (connection, file) = rows_connection(options)?;
+        Ok((Self::Own(store), connection, file))
+    }
+
+    fn untouched(Untouched { connection, file, locks }: Untouched) -> (Self, Connection, std::path::PathBuf) {
+        (Self::Untouched(locks), connection, file)
+    }
+}
+
+impl SqliteRows {
+    pub(super) fn open(options: &SqliteOptions, purpose: Use) -> Result<Self, StoreError> {
+        let opened = match Source::open(options, purpose) {
+            // Who only reads can do without what is written beside it.
+            Err(full @ StoreError::Unusable { .. }) if purpose == Use::Reads => {
+                Untouched::without_room(options)?.map(Source::untouched).ok_or(full)
+            }
+            opened => opened,
         };
+        let (source, connection, file) = opened?;
         if purpose == Use::Reads {
             // What is read is of one moment, whoever writes meanwhile.
             let begun = connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");

@@ -61,7 +61,7 @@ fn full(file: &impl std::fmt::Display) -> String {
 }
 
 /// Whether the file system of a database has no room for a page of it.
-fn is_full(file: &Path) -> bool {
+pub(super) fn is_full(file: &Path) -> bool {
     statvfs(file.parent().unwrap_or(file)).is_ok_and(|found| found.f_bavail == 0)
 }
 

@@ -70,6 +70,35 @@ impl Untouched {
     }
 }
 
+impl Untouched {
+    /// The same where there is no room beside it, neither for a lock file nor for the index of its log; `None` where there is, where an
+    /// older version wrote it, and where its log holds something and nobody has it open.
+    ///
+    /// # Errors
+    /// As [`Untouched::of`].
+    pub(crate) fn without_room(options: &SqliteOptions) -> Result<Option<Self>, StoreError> {
+        let places = Places::prepare_to_read(options)?;
+        let (file, locks) = (places.database.clone(), UntouchedLocks(places.locks.clone()));
+        if !failure::is_full(&file) {
+            return Ok(None);
+        }
+        origin::check(&places)?;
+        let fails = |error: rusqlite::Error| failure::of(&file, &error);
+        let connection = if locks.is_in_use()? {
+            let beside_others = open::for_reading(&file, options.lock_wait).map_err(fails)?;
+            keep_apart(&beside_others);
+            beside_others
+        } else if origin::has_log(&file) {
+            return Ok(None);
+        } else {
+            // Nobody begins to write it either while there is no room.
+            origin::unchanging(&file).map_err(fails)?
+        };
+        let is_current = Seen::of(&connection, &file)?.is_current();
+        Ok(is_current.then_some(Self { connection, file, locks }))
+    }
+}
+
 fn brought_up(source: &Connection, file: &Path, seen: Seen, lock_wait: Duration) -> Result<Connection, StoreError> {
     let copy = copy_of(source, lock_wait).and_then(|copy| bring_copy_up(&copy, seen).map(|()| copy));
     copy.map_err(|error| match error.sqlite_error_code() {
