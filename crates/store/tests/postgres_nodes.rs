@@ -393,7 +393,7 @@ async fn a_row_that_cannot_be_read_is_found_by_a_check_and_hides_no_other() {
 
     let owner = UserId::local();
     for limit in [1, 2, 9] {
-        let page = Page { owner: &owner, after: None, limit };
+        let page = Page { owner: &owner, after: None, limit, only_pinned: false };
         let listed: Vec<_> = store.conversations(page).await.unwrap().into_iter().map(|record| record.id.to_string()).collect();
         assert_eq!(listed, ["b", "a"][..limit.min(2)]);
     }

@@ -65,7 +65,7 @@ async fn a_row_that_cannot_be_read_is_found_by_a_check_and_hides_no_other() {
     let (_, wrong) = check(&Location::Sqlite(SqliteOptions::at_file(&file))).await.unwrap();
     let store = SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap();
     let owner = UserId::local();
-    let page = |limit| Page { owner: &owner, after: None, limit };
+    let page = |limit| Page { owner: &owner, after: None, limit, only_pinned: false };
     let mut listed = Vec::new();
     for limit in [9, 2, 1] {
         let found = store.conversations(page(limit)).await.unwrap();
