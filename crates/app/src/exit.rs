@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use nix::unistd::{Uid, User};
-use turnwright_core::{IdError, TurnStatus};
+use turnwright_core::{IdError, TurnStatus, shell_word};
 use turnwright_engine::EngineError;
 use turnwright_host::{HostError, Problems};
 
@@ -112,6 +112,9 @@ impl From<EngineError> for Failure {
             EngineError::OtherSettings { .. } => Self::usage(error.to_string()).hint(
                 "--retry stops it and begins its answer again with these; `turnwright conversations stop ID` only stops it",
             ),
+            EngineError::OtherFolder { folder } => {
+                Self::failed(error.to_string()).hint(format!("run it there: cd {}", shell_word(folder)))
+            }
             EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
             | EngineError::TurnOpen { .. }

@@ -45,6 +45,12 @@ pub enum EngineError {
         /// What it began with.
         settings: Box<TurnSettings>,
     },
+    /// The request would go on with an open turn whose tools worked in another folder than they would here.
+    #[error("the tools of the open turn work in `{folder}`, and here they would work in another folder; nothing was done")]
+    OtherFolder {
+        /// Where they worked.
+        folder: String,
+    },
     /// A message was to be stored only where nobody said anything since its [`KnownAs`](crate::KnownAs) was looked up, and somebody did:
     /// look again.
     #[error("somebody said something meanwhile")]

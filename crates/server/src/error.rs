@@ -225,7 +225,9 @@ impl From<EngineError> for ApiError {
             EngineError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
             EngineError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
             EngineError::NoOpenTurn { .. } => (StatusCode::CONFLICT, "no_open_turn"),
-            EngineError::TurnOpen { .. } | EngineError::OtherSettings { .. } => (StatusCode::CONFLICT, "turn_open"),
+            EngineError::TurnOpen { .. } | EngineError::OtherSettings { .. } | EngineError::OtherFolder { .. } => {
+                (StatusCode::CONFLICT, "turn_open")
+            }
             // Whoever names a message looks again by itself.
             EngineError::SaidMeanwhile => (StatusCode::SERVICE_UNAVAILABLE, "conflict"),
             EngineError::NotWaiting { .. } | EngineError::NotAsked { .. } => (StatusCode::CONFLICT, "not_waiting"),
@@ -248,6 +250,7 @@ impl From<EngineError> for ApiError {
             | EngineError::NoOpenTurn { .. }
             | EngineError::TurnOpen { .. }
             | EngineError::OtherSettings { .. }
+            | EngineError::OtherFolder { .. }
             | EngineError::SaidMeanwhile
             | EngineError::NotWaiting { .. }
             | EngineError::NotAsked { .. }

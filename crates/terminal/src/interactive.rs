@@ -81,7 +81,8 @@ pub async fn interactive(
                     | EngineError::TurnOpen { .. }
                     | EngineError::NotFound { .. }
                     | EngineError::Invalid { .. }
-                    | EngineError::OtherSettings { .. }),
+                    | EngineError::OtherSettings { .. }
+                    | EngineError::OtherFolder { .. }),
                 ) => {
                     teller.say(&format!("note: {}", clean_line(&error.to_string()))).await;
                     Next::GoOn
@@ -103,7 +104,11 @@ pub async fn interactive(
                 content.append(&mut attached);
                 match session.say(content).await {
                     Ok((id, told)) => turn(session, &id, told, teller, interrupts, &mut editor).await?,
-                    Err(error @ (EngineError::Invalid { .. } | EngineError::OtherSettings { .. })) => {
+                    Err(
+                        error @ (EngineError::Invalid { .. }
+                        | EngineError::OtherSettings { .. }
+                        | EngineError::OtherFolder { .. }),
+                    ) => {
                         teller.say(&format!("error: {}", clean_line(&error.to_string()))).await;
                         Next::GoOn
                     }

@@ -73,9 +73,10 @@ impl Session {
     /// Says something. What was chosen for a new conversation is kept with it, but for what belongs to single turns.
     ///
     /// # Errors
-    /// As [`Engine::send`].
+    /// As [`Engine::send`]; [`EngineError::OtherFolder`] where it would move an open turn to another folder.
     pub async fn say(&mut self, content: Vec<ContentBlock>) -> Result<(ConversationId, Told), EngineError> {
         let id = self.begin().await?;
+        self.engine.stays_in_its_folder(&id).await?;
         let after = self.engine.journal(&id).await?.last_seq();
         let message = NewMessage {
             content,
@@ -89,11 +90,11 @@ impl Session {
     }
 
     /// Takes its last turn up again with what was chosen since: one that did not end well, or one that is open, which is
-    /// stopped first where it would not go on with that.
+    /// stopped first where it would not go on with that, or not in this folder.
     ///
     /// # Errors
-    /// As [`Engine::retry`]; [`EngineError::NotFound`] where nothing was said yet; [`EngineError::OtherSettings`] where the open
-    /// turn was told to stop and cannot before a person has said what became of a call.
+    /// As [`Engine::retry`]; [`EngineError::NotFound`] where nothing was said yet; [`EngineError::OtherSettings`] and
+    /// [`EngineError::OtherFolder`] where the open turn was told to stop and cannot before a person has said what became of a call.
     pub async fn retry(&self) -> Result<(ConversationId, Told), EngineError> {
         let Some(id) = self.id.clone().filter(|_| self.is_there) else {
             return Err(EngineError::NotFound { what: "conversation to go on with".to_owned() });
@@ -101,7 +102,7 @@ impl Session {
         match self.take_up().await {
             Ok(Some(open)) => return Ok(open),
             Ok(None) => {}
-            Err(other @ EngineError::OtherSettings { .. }) => {
+            Err(other @ (EngineError::OtherSettings { .. } | EngineError::OtherFolder { .. })) => {
                 let turn = self.engine.cancel(&id, None).await?;
                 match self.engine.wait(&id, turn).await? {
                     TurnState::Ended(_) => {}
@@ -118,10 +119,11 @@ impl Session {
     /// Takes its open turn up, whoever held it; `None` where none is open.
     ///
     /// # Errors
-    /// As [`Engine::open_turn`] and [`Engine::resume`].
+    /// As [`Engine::open_turn`] and [`Engine::resume`]; [`EngineError::OtherFolder`] where it would move to another folder.
     pub async fn take_up(&self) -> Result<Option<(ConversationId, Told)>, EngineError> {
         let Some(id) = self.id.clone().filter(|_| self.is_there) else { return Ok(None) };
         let Some(turn) = self.engine.open_turn(&id, &self.overlay).await? else { return Ok(None) };
+        self.engine.stays_in_its_folder(&id).await?;
         self.engine.resume(&id).await?;
         Ok(Some((id, Told::from_its_beginning(turn))))
     }

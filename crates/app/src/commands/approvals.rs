@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use turnwright_api::Call;
-use turnwright_core::{
-    AnswerAction, ApprovalId, CallId, Control, ConversationId, Entry, Form, Journal, Seq, TurnId, Wants, shell_word,
-};
+use turnwright_core::{AnswerAction, ApprovalId, CallId, Control, ConversationId, Entry, Form, Journal, Seq, TurnId, Wants};
 use turnwright_engine::{About, Choice, Engine, EngineError, Event, Remember, Reply, WaitingCall, WaitingQuestion, WatchFrom};
 use turnwright_host::{Host, Needs};
 use turnwright_server::{waiting_call, waiting_question};
@@ -120,7 +118,7 @@ async fn reply(host: &Host, answered: Answer, printer: Printer<'_>, signals: &mu
     let engine = host.engine();
     let asked = find_question(engine, &answered).await?;
     let id = asked.conversation.clone();
-    at_its_folder(engine, &id).await?;
+    engine.stays_in_its_folder(&id).await?;
     let before = engine.journal(&id).await?;
     learn(host, &before).await;
     match engine.answer(&id, asked.id, given(&answered, &asked)?).await {
@@ -216,7 +214,7 @@ async fn decide(host: &Host, decision: Decide, printer: Printer<'_>, signals: &m
         Some(id) => id,
         None => find(engine, decision.call).await?,
     };
-    at_its_folder(engine, &id).await?;
+    engine.stays_in_its_folder(&id).await?;
     let before = engine.journal(&id).await?;
     learn(host, &before).await;
     let choice = Choice { verdict: decision.decision.into(), arguments: decision.arguments, reason: decision.reason };
@@ -235,14 +233,6 @@ async fn decide(host: &Host, decision: Decide, printer: Printer<'_>, signals: &m
         return Ok(Exit::Done);
     }
     go_on(engine, &id, (turn, after), printer, signals).await
-}
-
-/// Refuses to go on with a turn whose tools worked on the files of another folder than they would here.
-async fn at_its_folder(engine: &Engine, id: &ConversationId) -> Result<(), Failure> {
-    let Some(folder) = engine.worked_elsewhere(id).await? else { return Ok(()) };
-    let text =
-        format!("the tools of this turn work in `{folder}`, and here they would work in another folder; nothing was decided");
-    Err(Failure::failed(text).hint(format!("run it there: cd {}", shell_word(&folder))))
 }
 
 /// What is decided about: the question, where it is named.

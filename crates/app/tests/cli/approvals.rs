@@ -35,23 +35,44 @@ fn a_call_is_decided_about_in_the_folder_in_which_its_turn_works() {
     place.park("c");
     let (other, config) = (Place::new(), place.path("turnwright.toml"));
     let config = config.to_str().unwrap();
-    let elsewhere = |config: &str| {
-        let mut command = place.command(&["approvals", "decide", "call_4_0", "allow", "--config", config]);
+    let elsewhere = |config: &str, words: &[&str]| {
+        let mut command = place.command(&[words, &["--config", config]].concat());
         Ran::of(command.current_dir(other.path("")).stdin(std::process::Stdio::null()).output().unwrap())
     };
+    let decide = ["approvals", "decide", "call_4_0", "allow"];
     let folder = place.path("").canonicalize().unwrap().display().to_string();
     let stderr = format!(
-        "error: the tools of this turn work in `{folder}`, and here they would work in another folder; nothing was decided\n\
+        "error: the tools of the open turn work in `{folder}`, and here they would work in another folder; nothing was done\n\
          hint: run it there: cd {folder}\n"
     );
-    assert_eq!(elsewhere(config), Ran { code: Some(1), stdout: String::new(), stderr });
+    // Nor is it taken up there by a chat, with words or without, after which it would be decided about there.
+    for words in [&decide[..], &["chat", "--conversation", "c", "go on"], &["chat", "--continue", ""]] {
+        assert_eq!(elsewhere(config, words), Ran { code: Some(1), stdout: String::new(), stderr: stderr.clone() }, "{words:?}");
+    }
     assert!(!other.path("b.txt").exists() && !place.path("b.txt").exists());
     // A configuration that names the folder decides wherever it is asked.
     let text = std::fs::read_to_string(config).unwrap_or_default();
     place.write("named.toml", format!("{text}\n[tools.filesystem]\nroots = [\"{folder}\"]\n"));
-    let ran = elsewhere(place.path("named.toml").to_str().unwrap());
+    let ran = elsewhere(place.path("named.toml").to_str().unwrap(), &decide);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(place.path("b.txt").exists() && !other.path("b.txt").exists());
+}
+
+#[test]
+fn a_turn_is_begun_again_in_another_folder_by_a_retry_and_what_waited_is_not_done() {
+    let place = Place::new();
+    place.park("c");
+    let (other, config) = (Place::new(), place.path("turnwright.toml"));
+    let elsewhere = |words: &[&str]| {
+        let mut command = place.command(&[words, &["--conversation", "c", "--config", config.to_str().unwrap()]].concat());
+        Ran::of(command.current_dir(other.path("")).stdin(std::process::Stdio::null()).output().unwrap())
+    };
+    elsewhere(&["chat", "--retry"]);
+    assert!(!other.path("b.txt").exists() && !place.path("b.txt").exists());
+    // A conversation without an open turn goes on wherever it is gone on with.
+    let ran = elsewhere(&["chat", "--approve", "all", "write \"hi\" to file \"c.txt\""]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(other.path("c.txt").exists() && !place.path("c.txt").exists());
 }
 
 #[test]
