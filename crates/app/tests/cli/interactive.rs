@@ -6,8 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use nix::pty::{Winsize, openpty};
+use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, text_chunk};
 
-use crate::support::{Place, follow, wait, wait_for};
+use crate::scripted::chosen;
+use crate::support::{LIMIT, Place, follow, wait, wait_for};
 
 /// The binary on a terminal of its own.
 pub(crate) struct Terminal {
@@ -42,19 +44,19 @@ impl Terminal {
                 self.seen += at + text.len();
                 return;
             }
-            assert!(begun.elapsed() < crate::support::LIMIT, "no {text:?} in {:?}", shown());
+            assert!(begun.elapsed() < LIMIT, "no {text:?} in {:?}", shown());
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
     }
 
-    pub(crate) fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
+    pub(crate) fn press(&mut self, keys: impl AsRef<[u8]>) {
+        self.keys.write_all(keys.as_ref()).unwrap();
     }
 
     /// Waits for the prompt and types a line.
     pub(crate) fn type_line(&mut self, prompt: &str, line: &str) {
         self.see(prompt);
-        self.press(&format!("{line}\r"));
+        self.press(format!("{line}\r"));
     }
 
     pub(crate) fn end(&mut self) -> Option<i32> {
@@ -78,7 +80,7 @@ fn lines_that_arrive_at_once_are_said_one_after_the_other() {
     }
     let mut terminal = Terminal::start(&place, &["chat"]);
     terminal.see("> ");
-    terminal.press(&names.map(|name| format!("read the file \"{name}.txt\"\r")).concat());
+    terminal.press(names.map(|name| format!("read the file \"{name}.txt\"\r")).concat());
     for name in names {
         terminal.see(&format!("answered: in the {name}"));
     }
@@ -88,15 +90,28 @@ fn lines_that_arrive_at_once_are_said_one_after_the_other() {
 
 #[test]
 fn what_was_typed_before_a_call_is_asked_about_decides_nothing() {
-    let place = Place::new();
+    let model = ModelServer::start(["asked"], |request| {
+        let newest = request["messages"].as_array().and_then(|messages| messages.last()).map(ToString::to_string);
+        if !newest.is_some_and(|newest| newest.contains("write it")) {
+            return vec![text_chunk("well"), finish_chunk("stop"), Piece::Done];
+        }
+        let call = call_chunk(0, "filesystem__write", "{\"path\":\"b.txt\",\"content\":\"hi\"}");
+        vec![Piece::Point("asked"), call, finish_chunk("tool_calls"), Piece::Done]
+    });
+    let (place, model) = (Place::new(), model.unwrap());
+    place.write("turnwright.toml", chosen(&model, "ask"));
     let mut terminal = Terminal::start(&place, &["chat"]);
     terminal.see("> ");
     // One with the message, one when that is read already.
-    terminal.press("write \"hi\" to file \"b.txt\"\ry\r");
-    terminal.press("y\r");
+    terminal.press("write it\ry\r");
+    assert!(model.wait_for("asked", LIMIT));
+    terminal.press("yes\r");
+    terminal.see("yes");
+    model.run_free();
     terminal.see("filesystem__write wants to run");
+    terminal.see("and not sent (at the prompt the up arrow has it): yes");
     terminal.type_line("turn? ", "no not that");
-    terminal.see("denied by the user: not that");
+    terminal.see("well");
     terminal.press("/quit\r");
     assert_eq!(terminal.end(), Some(0));
     assert!(!place.path("b.txt").exists());
