@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use nix::sys::termios::{FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr};
 use rustyline::config::Behavior;
 use rustyline::error::ReadlineError;
+use rustyline::history::{History, SearchDirection};
 use rustyline::{Config, DefaultEditor};
 use tokio::sync::oneshot;
 
@@ -118,9 +119,19 @@ fn serve(requests: &mpsc::Receiver<Request>) {
             }
             Wanted::Detail => answers.get_or_insert_with(new_editor),
         };
-        let line = match editor {
-            Ok(editor) => read(editor, &request),
-            Err(reason) => Line::Failed(reason.clone()),
+        let line = loop {
+            let read = match editor {
+                Ok(known) => read(known, &request),
+                Err(reason) => Read::Line(Line::Failed(reason.clone())),
+            };
+            match read {
+                Read::Line(line) => break line,
+                Read::Unreadable => {
+                    let note = b"\nnote: what was typed is not UTF-8, and nothing of it was taken\n";
+                    drop(io::stderr().write_all(note));
+                    *editor = begin_anew(editor);
+                }
+            }
         };
         if request.answer.send(line).is_err() {
             return;
@@ -181,9 +192,29 @@ fn new_editor() -> Result<DefaultEditor, String> {
     DefaultEditor::with_config(config).map_err(|error| error.to_string())
 }
 
-fn read(editor: &mut DefaultEditor, request: &Request) -> Line {
+/// An editor in the place of one whose input cannot be read on: the rest of that line would be taken for one of its own.
+fn begin_anew(before: &Result<DefaultEditor, String>) -> Result<DefaultEditor, String> {
+    let mut editor = new_editor()?;
+    if let Ok(before) = before {
+        let history = before.history();
+        let known = (0..history.len()).filter_map(|index| history.get(index, SearchDirection::Forward).ok()?);
+        // A history that takes no more is no reason not to go on.
+        known.for_each(|known| drop(editor.add_history_entry(known.entry.as_ref())));
+    }
+    drop(take_typed(io::stdin()));
+    Ok(editor)
+}
+
+/// What came of reading a line.
+enum Read {
+    Line(Line),
+    /// Something else than text was typed.
+    Unreadable,
+}
+
+fn read(editor: &mut DefaultEditor, request: &Request) -> Read {
     loop {
-        return match editor.readline_with_initial(&request.prompt, (&request.initial, "")) {
+        return Read::Line(match editor.readline_with_initial(&request.prompt, (&request.initial, "")) {
             Ok(line) => {
                 if request.wanted == Wanted::Message && !line.trim().is_empty() {
                     // A history that takes no more is no reason not to go on.
@@ -195,8 +226,9 @@ fn read(editor: &mut DefaultEditor, request: &Request) -> Line {
             Err(ReadlineError::Eof) => Line::End,
             // The window changed its size in the middle of a key.
             Err(ReadlineError::Signal(_)) => continue,
+            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => return Read::Unreadable,
             Err(error) => Line::Failed(error.to_string()),
-        };
+        });
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Leave {
     Quit,
     /// By Ctrl-C, or since the process is to end.
     Interrupted,
+    /// The terminal cannot be read.
+    Failed,
 }
 
 /// Whether the chat goes on.
@@ -67,7 +69,7 @@ pub async fn interactive(
             Line::End => return Ok(Leave::Quit),
             Line::Failed(reason) => {
                 teller.say(&format!("error: the terminal cannot be read: {reason}")).await;
-                return Ok(Leave::Quit);
+                return Ok(Leave::Failed);
             }
         };
         has_interrupted = false;

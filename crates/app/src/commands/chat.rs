@@ -130,6 +130,7 @@ async fn talk(host: &Host, asked: Asked, printing: Printing<'_>, signals: &mut S
             return Ok(match leave {
                 Leave::Quit => Exit::Done,
                 Leave::Interrupted => Exit::Cancelled,
+                Leave::Failed => Exit::Failed,
             });
         }
         Wanted::Retry => session.retry().await?,

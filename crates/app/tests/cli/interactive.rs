@@ -118,6 +118,25 @@ fn what_was_typed_before_a_call_is_asked_about_decides_nothing() {
 }
 
 #[test]
+fn what_is_not_utf_8_is_asked_for_again_and_the_chat_goes_on() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(&place, &["chat"]);
+    terminal.type_line("> ", "write \"hi\" to file \"b.txt\"");
+    terminal.see("turn? ");
+    // The rest of such a line is no answer of its own.
+    terminal.press(b"n caf\xe9!\ry\r");
+    terminal.see("note: what was typed is not UTF-8, and nothing of it was taken");
+    terminal.type_line("turn? ", "no not that");
+    terminal.see("denied by the user: not that");
+    terminal.see("> ");
+    terminal.press(b"caf\xe9\r");
+    terminal.see("note: what was typed is not UTF-8, and nothing of it was taken");
+    terminal.type_line("> ", "/quit");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(!place.path("b.txt").exists());
+}
+
+#[test]
 fn a_chat_answers_asks_and_is_left() {
     let place = Place::new();
     let mut terminal = Terminal::start(&place, &["chat", "--config", "turnwright.toml"]);
