@@ -1,7 +1,7 @@
 //! What a tool asks of the person, field by field.
 
 use serde_json::{Map, Value};
-use turnwright_core::{AnswerAction, Field, FieldKind, Form, Hold, Sampling, Wants, text_of};
+use turnwright_core::{AnswerAction, Field, FieldKind, Form, Hold, Sampling, Wants, shell_word, text_of};
 use turnwright_engine::{EngineError, Reply, WaitingQuestion};
 
 use crate::carry::{Asked, Person};
@@ -55,6 +55,38 @@ pub fn asked(question: &WaitingQuestion, look: Look) -> String {
         lines.push("The tool waits on its open connection; without an answer it goes on by itself after a while.".to_owned());
     }
     lines.join("\n")
+}
+
+/// The commands that answer a question elsewhere, with what has no default to be filled in; `flags` follow each.
+pub fn answering(question: &WaitingQuestion, flags: &str) -> [String; 2] {
+    let values: Vec<String> = match &question.ask.wants {
+        Wants::Url { .. } | Wants::Sampling { .. } => Vec::new(),
+        Wants::Form { schema } => {
+            let fields = Form::read(schema).map(|form| form.fields).unwrap_or_default();
+            let value = |field: &Field| format!(" {}", shell_word(&format!("{}=VALUE", clean_line(&field.name))));
+            fields.iter().filter(|field| field.default.is_none()).map(value).collect()
+        }
+    };
+    let command = format!(
+        "turnwright approvals answer {} --conversation {}{flags}",
+        question.id,
+        clean_line(question.conversation.as_str())
+    );
+    [format!("{command} --accept{}", values.concat()), format!("{command} --decline")]
+}
+
+/// What somebody is told who puts off a question whose call holds its connection.
+pub(crate) fn held(question: &WaitingQuestion, now_ms: u64, flags: &str) -> String {
+    let minutes = match question.hold {
+        Hold::Connection { until_ms } => until_ms.saturating_sub(now_ms).div_ceil(60_000),
+        Hold::Nothing => 0,
+    };
+    let plural = if minutes == 1 { "" } else { "s" };
+    let note = format!(
+        "note: the call waits for an answer from elsewhere, for {minutes} minute{plural} at most; Ctrl-C stops the turn"
+    );
+    let [accept, decline] = answering(question, flags);
+    format!("{note}\nhint: {accept}\nhint: {decline}")
 }
 
 /// What a model is to be asked.

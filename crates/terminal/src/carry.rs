@@ -6,7 +6,7 @@ use turnwright_core::{CallId, ConversationId, ElicitationId, Entry, Hold, Journa
 use turnwright_engine::{Choice, Engine, EngineError, Remember, WaitingCall};
 
 use crate::Renderer;
-use crate::answer::answer;
+use crate::answer::{answer, held};
 use crate::approval::{Reply, choices, parse_reply, question, why};
 use crate::clean::{clean_json, clean_line};
 use crate::editor::{Line, LineEditor, Wanted};
@@ -155,6 +155,8 @@ async fn ask_all(
         match answer(person, &question).await? {
             Asked::Decided => {}
             Asked::Later if matches!(question.hold, Hold::Connection { .. }) => {
+                let flags = person.teller.flags.clone();
+                person.teller.say(&held(&question, person.engine.clock().now_ms(), &flags)).await;
                 later.insert(question.id);
             }
             other => return Ok(other),

@@ -22,7 +22,7 @@ mod session;
 mod tool_line;
 
 pub use abridge::beginning;
-pub use answer::asked;
+pub use answer::{answering, asked};
 pub use approval::{Reply, parse_reply, question, suggested};
 pub use carry::{Carried, carry};
 pub use clean::{clean_line, clean_text};

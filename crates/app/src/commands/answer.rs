@@ -2,13 +2,13 @@
 
 use std::io::{self, IsTerminal};
 
-use turnwright_core::{ConversationId, Field, Journal, QuestionReason, Wants, shell_word};
+use turnwright_core::{ConversationId, Journal, QuestionReason};
 use turnwright_engine::{Engine, Event, WaitingCall, WaitingQuestion};
 use turnwright_host::Environment;
 use turnwright_server::turn_report;
 use turnwright_terminal::{
-    Audience, Carried, Follow, Interrupts, LineEditor, Look, Renderer, Settled, Teller, Told, asked, carry, clean_line,
-    compact, ending, suggested,
+    Audience, Carried, Follow, Interrupts, LineEditor, Look, Renderer, Settled, Teller, Told, answering, asked, carry,
+    clean_line, compact, ending, suggested,
 };
 
 use crate::cli::{Everywhere, Form};
@@ -136,20 +136,9 @@ fn say_questions(questions: &[WaitingQuestion], everywhere: &Everywhere) {
     for question in questions {
         say(&format!("waiting: {}", asked(question, plain)));
     }
-    for question in questions {
-        let values: Vec<String> = match &question.ask.wants {
-            Wants::Url { .. } | Wants::Sampling { .. } => Vec::new(),
-            Wants::Form { schema } => {
-                let fields = turnwright_core::Form::read(schema).map(|form| form.fields).unwrap_or_default();
-                let value = |field: &Field| format!(" {}", shell_word(&format!("{}=VALUE", clean_line(&field.name))));
-                fields.iter().filter(|field| field.default.is_none()).map(value).collect()
-            }
-        };
-        let (id, conversation) = (question.id, &question.conversation);
-        let flags = flags(everywhere);
-        let values = values.concat();
-        say(&format!("hint: turnwright approvals answer {id} --conversation {conversation}{flags} --accept{values}"));
-        say(&format!("hint: turnwright approvals answer {id} --conversation {conversation}{flags} --decline"));
+    let flags = flags(everywhere);
+    for command in questions.iter().flat_map(|question| answering(question, &flags)) {
+        say(&format!("hint: {command}"));
     }
 }
 

@@ -212,6 +212,23 @@ fn a_chat_on_a_terminal_answers_over_the_open_call() {
 }
 
 #[test]
+fn a_question_over_the_open_call_that_is_put_off_is_answered_elsewhere() {
+    let Some((place, _model)) = place(FORM.0, FORM.1, "all") else { return };
+    let mut terminal = Terminal::start(&place, &["chat", "--conversation", "c", "--config", "turnwright.toml"]);
+    terminal.type_line("> ", "ask");
+    terminal.type_line("String: ", "/later");
+    terminal.see("note: the call waits for an answer from elsewhere, for 10 minutes at most; Ctrl-C stops the turn");
+    terminal
+        .see("hint: turnwright approvals answer question_4_0_0 --conversation c --config turnwright.toml --accept name=VALUE");
+    terminal.see("hint: turnwright approvals answer question_4_0_0 --conversation c --config turnwright.toml --decline");
+    let answered = place.run(&["approvals", "answer", "question_4_0_0", "--conversation", "c", "--decline"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    terminal.see("User declined");
+    terminal.type_line("> ", "/quit");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
 fn an_address_is_shown_whole_with_its_host_and_not_opened() {
     let Some((place, _model)) = place("asks__pay", "{}", "all") else { return };
     let mut terminal = Terminal::start(&place, &["chat"]);
