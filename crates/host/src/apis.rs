@@ -13,13 +13,7 @@ use crate::config::{HttpAuthentication, HttpOperations, HttpTools, Loaded, Secre
 
 /// The source of an API; its description is read when it is first waited for.
 pub(crate) fn source(name: &str, tools: &HttpTools, loaded: &Loaded) -> HttpSource {
-    let is_address = tools.description.starts_with("http://") || tools.description.starts_with("https://");
-    let place = if is_address {
-        DescriptionPlace::Address(tools.description.clone())
-    } else {
-        DescriptionPlace::File(PathBuf::from(&tools.description))
-    };
-    let mut api = HttpApi::new(name, place);
+    let mut api = HttpApi::new(name, place_of(&tools.description));
     api.base_url.clone_from(&tools.base_url);
     api.choice = choice(tools);
     api.auth = tools.auth.as_ref().and_then(auth);
@@ -35,6 +29,15 @@ pub(crate) fn source(name: &str, tools: &HttpTools, loaded: &Loaded) -> HttpSour
         api.foreign_clients = clients(&loaded.network, Network::client);
     }
     HttpSource::new(api)
+}
+
+/// Where a description is.
+pub(crate) fn place_of(description: &str) -> DescriptionPlace {
+    if description.starts_with("http://") || description.starts_with("https://") {
+        DescriptionPlace::Address(description.to_owned())
+    } else {
+        DescriptionPlace::File(PathBuf::from(description))
+    }
 }
 
 /// Clients of a network, each begun by `begin`.

@@ -59,7 +59,7 @@ fn executable(
 }
 
 /// A name is looked up by the system; a path begins where the configuration is.
-fn program(command: &str, loaded: &Loaded, environment: &Environment) -> OsString {
+pub(crate) fn program(command: &str, loaded: &Loaded, environment: &Environment) -> OsString {
     if !command.contains('/') {
         return command.into();
     }

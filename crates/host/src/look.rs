@@ -262,6 +262,8 @@ impl Host {
         let entries = self.servers.set.entries();
         let enabled = entries.iter().filter_map(|entry| entry.server.as_ref().ok()).filter(|server| server.config().enabled);
         futures_util::future::join_all(enabled.map(|server| server.outcome())).await;
+        // What cannot be offered is known once all that offers something was waited for.
+        let tools = self.engine.tools().await;
         let set_aside = self.engine.tools_set_aside();
         // Why a server of a file is left out is among the problems of the configuration.
         let told = |entry: &&Entry| entry.server.is_ok() || !entry.is_of_file();
@@ -271,8 +273,22 @@ impl Host {
             level: Level::Problem,
             text: format!("set aside: {tool}"),
         }));
-        findings.push(ok("tools", format!("{} are offered", self.engine.tools().await.len())));
+        findings.extend(self.failing_sources(&entries));
+        findings.push(ok("tools", format!("{} are offered", tools.len())));
         findings
+    }
+
+    /// What offers no tools although it is configured to, but for the MCP servers, which are looked at by themselves.
+    fn failing_sources(&self, servers: &[Entry]) -> Vec<Finding> {
+        let sources = self.engine.sources();
+        let others = sources.iter().filter(|source| !servers.iter().any(|server| server.name == source.name()));
+        let failing = others.filter_map(|source| match source.state() {
+            SourceState::Failing { reason } | SourceState::NeedsSignIn { reason } => {
+                Some(Finding { subject: format!("tools of {}", source.name()), level: Level::Problem, text: reason })
+            }
+            SourceState::Disabled | SourceState::Starting | SourceState::Ready | SourceState::Stopped => None,
+        });
+        failing.collect()
     }
 
     /// Why nobody answers at the endpoints whose models the configuration names, by their names: these are asked nothing before a turn.

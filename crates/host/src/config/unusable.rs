@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
+use turnwright_tools::http::DescriptionPlace;
+
 use super::key_path::KeyPath;
 use super::{Loaded, Problem, Problems, endpoint};
 use crate::Environment;
-use crate::sources;
 use crate::storage::Place;
+use crate::{apis, executables, sources};
 
 impl Loaded {
     /// What it names and what cannot be used as it stands; `None` where all can.
@@ -20,6 +22,7 @@ impl Loaded {
         };
         let mut problems: Vec<Problem> = self.warnings.iter().filter(|warning| hinders(warning)).cloned().collect();
         self.folders(&mut problems);
+        self.files_of_tools(environment, &mut problems);
         let database = match Place::of(self) {
             Ok(Place::Sqlite(options)) => options.look().map_err(|error| error.to_string()),
             Ok(Place::Postgres { .. }) => Ok(()),
@@ -35,6 +38,26 @@ impl Loaded {
             problems.extend(told.into_iter().map(|text| self.problem(&["mcp", "files"], text)));
         }
         Problems::new(problems)
+    }
+
+    /// Descriptions of APIs that are files, and programs that are named by a path.
+    fn files_of_tools(&self, environment: &Environment, problems: &mut Vec<Problem>) {
+        let mut look = |path: &Path, keys: [&str; 4]| {
+            if let Some(why) = why_not_a_file(path) {
+                let text = format!("`{}` is `{}`, which cannot be used: {why}", KeyPath::of(keys), path.display());
+                problems.push(self.problem(&keys, text));
+            }
+        };
+        let tools = &self.config.tools;
+        for (name, api) in tools.http.iter().filter(|(_, api)| api.enabled) {
+            if let DescriptionPlace::File(path) = apis::place_of(&api.description) {
+                look(&path, ["tools", "http", name, "description"]);
+            }
+        }
+        for (name, tool) in tools.executable.iter().filter(|(_, tool)| tool.enabled && tool.command.contains('/')) {
+            let program = executables::program(&tool.command, self, environment);
+            look(Path::new(&program), ["tools", "executable", name, "command"]);
+        }
     }
 
     /// Folders that tools work in, and those that are looked up.
@@ -66,6 +89,14 @@ fn why_not_a_folder(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => None,
         Ok(_) => Some("it is not a folder".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+fn why_not_a_file(path: &Path) -> Option<String> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Some("it is a folder".to_owned()),
+        Ok(_) => None,
         Err(error) => Some(error.to_string()),
     }
 }

@@ -46,6 +46,28 @@ fn a_named_file_that_cannot_be_read_is_told_by_the_name_that_was_given() {
 }
 
 #[test]
+fn files_that_tools_name_and_that_are_not_there_are_told_before_they_are_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let environment = Environment::new(folder.path());
+    let text = "[tools.http.api]\ndescription = \"nope.json\"\n[tools.http.far]\ndescription = \"https://127.0.0.1/api.json\"\n\
+                [tools.http.off]\ndescription = \"no.json\"\nenabled = false\n[tools.executable.w]\ncommand = \"./nope\"\n\
+                [tools.executable.named]\ncommand = \"no-such-program\"\n";
+    write(folder.path(), text);
+    let told = open(&environment, &Overrides::default()).unwrap().unusable(&environment).unwrap().to_string();
+    let (api, program) = (folder.path().join("nope.json"), folder.path().join("nope"));
+    let expected = format!(
+        "turnwright.toml:2: `tools.http.api.description` is `{}`, which cannot be used: No such file or directory (os error 2)\n\
+         turnwright.toml:9: `tools.executable.w.command` is `{}`, which cannot be used: No such file or directory (os error 2)",
+        api.display(),
+        program.display()
+    );
+    assert_eq!(told, expected);
+    fs::write(&api, "{}").unwrap();
+    fs::write(&program, "").unwrap();
+    assert_eq!(open(&environment, &Overrides::default()).unwrap().unusable(&environment), None);
+}
+
+#[test]
 fn a_pipe_is_read_where_somebody_writes_it_and_given_up_where_nobody_does() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
