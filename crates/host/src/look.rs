@@ -17,7 +17,7 @@ use turnwright_mcp::{McpError, SignedOut};
 use turnwright_providers::{Probe, SchemaReading, reach};
 
 use crate::config::Server;
-use crate::providers::endpoint_config;
+use crate::providers::{PRACTICE, endpoint_config};
 use crate::servers::{Entry, McpStatus, status};
 use crate::{Host, Oidc};
 
@@ -242,8 +242,8 @@ impl Host {
         findings.push(ok("data", format!("{} can be written", self.loaded.data_dir.display())));
         let sandbox = crate::sandbox::finding(&self.loaded, !self.environment.command_helper().is_empty());
         findings.extend(sandbox.map(|(level, text)| Finding { subject: "sandbox".to_owned(), level, text }));
-        findings.push(ok("model", format!("{} answers where nobody names a model", self.default_model())));
         let (listed, unreached) = futures_util::join!(self.models(), self.unreached());
+        findings.push(of_default(self.default_model(), &listed));
         for provider in listed {
             let subject = format!("provider {}", provider.provider);
             let models = match unreached.get(&provider.provider) {
@@ -322,6 +322,23 @@ impl Host {
         };
         Some(Finding { subject: "identity provider".to_owned(), level, text })
     }
+}
+
+/// Whether the model that answers where nobody names one is among those that its provider lists, where that is known.
+fn of_default(model: &ModelRef, listed: &[ProviderModels]) -> Finding {
+    let provider = listed.iter().find(|provider| provider.provider == model.provider());
+    let models = provider.and_then(|provider| provider.models.as_ref().ok());
+    // Where an endpoint knows versions by `NAME:VERSION`, the name alone is one of them.
+    let is_it = |id: &str| id == model.model() || id.strip_prefix(model.model()).is_some_and(|rest| rest.starts_with(':'));
+    let answers = format!("{model} answers where nobody names a model");
+    let (level, text) = match models {
+        Some(models) if !models.iter().any(|known| is_it(&known.id)) => match model.provider() {
+            PRACTICE => (Level::Problem, format!("{answers}, and there is no such model, only {PRACTICE}/{PRACTICE}")),
+            name => (Level::Note, format!("{answers}; `{name}` does not list it")),
+        },
+        Some(_) | None => (Level::Ok, answers),
+    };
+    Finding { subject: "model".to_owned(), level, text }
 }
 
 fn late(name: &str) -> ProviderFailure {

@@ -38,6 +38,23 @@ async fn an_api_and_a_program_that_cannot_be_offered_are_problems() {
 }
 
 #[tokio::test]
+async fn a_default_model_that_its_provider_does_not_list_is_told() {
+    let found = async |text: &str| found(text, "model").await;
+    let answers = |model: &str, more: &str| format!("{model} answers where nobody names a model{more}");
+    assert_eq!(found("model = \"practice/practice\"\n").await, [(Level::Ok, answers("practice/practice", ""))]);
+    assert_eq!(
+        found("model = \"practice/x\"\n").await,
+        [(Level::Problem, answers("practice/x", ", and there is no such model, only practice/practice"))]
+    );
+    let fake = "[providers.fake]\ndialect = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodels = [\"m\"]\n";
+    assert_eq!(
+        found(&format!("model = \"fake/typo\"\n{fake}")).await,
+        [(Level::Note, answers("fake/typo", "; `fake` does not list it"))]
+    );
+    assert_eq!(found(&format!("model = \"fake/m\"\n{fake}")).await, [(Level::Ok, answers("fake/m", ""))]);
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_start_in_time_is_told_with_the_reason() {
     let text = "model = \"practice/practice\"\n[mcp.servers.late]\ncommand = \"sleep\"\nargs = [\"1000\"]\nstart_ms = 100\n";
     let (_folder, host) = host(text).await;
