@@ -140,8 +140,9 @@ fn candidates(environment: &Environment, overrides: &Overrides) -> (Option<Place
 /// The configuration file that counts; one that is named counts whether it exists or not.
 pub fn find(environment: &Environment, overrides: &Overrides) -> Option<PathBuf> {
     let (named, candidates) = candidates(environment, overrides);
-    // What cannot even be looked at is there: reading it says why it cannot be used.
-    candidates.into_iter().find(|path| named.is_some() || path.try_exists().unwrap_or(true))
+    // What cannot even be looked at is there, and so is a link that leads nowhere: reading it says why it cannot be used.
+    let is_there = |path: &Path| !std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    candidates.into_iter().find(|path| named.is_some() || is_there(path))
 }
 
 /// Finds, reads and loads the configuration.
@@ -156,7 +157,13 @@ pub fn open(environment: &Environment, overrides: &Overrides) -> Result<Loaded, 
             Err(error) => {
                 let place = candidates(environment, overrides).0;
                 let place = place.unwrap_or_else(|| Place::File { name: name_of(&path, environment).into(), line: None });
-                let text = format!("{} cannot be read ({error}); it must be a TOML file", path.display());
+                let shown = path.display();
+                let text = match std::fs::read_link(&path) {
+                    Ok(to) if error.kind() == ErrorKind::NotFound => {
+                        format!("{shown} is a link to `{}`, and nothing is there; mend the link or remove it", to.display())
+                    }
+                    Ok(_) | Err(_) => format!("{shown} cannot be read ({error}); it must be a TOML file"),
+                };
                 return Err(Problem::new(place, text).into());
             }
         },

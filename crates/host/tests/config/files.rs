@@ -46,6 +46,24 @@ fn a_named_file_that_cannot_be_read_is_told_by_the_name_that_was_given() {
 }
 
 #[test]
+fn a_file_that_is_a_link_which_leads_nowhere_is_told_and_not_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, gone) = (folder.path().join(FILE_NAME), folder.path().join("gone.toml"));
+    std::os::unix::fs::symlink(&gone, &link).unwrap();
+    let environment = Environment::new(folder.path());
+    assert_eq!(find(&environment, &Overrides::default()), Some(link.clone()));
+    let told = open(&environment, &Overrides::default()).unwrap_err().to_string();
+    let expected = format!(
+        "turnwright.toml: {} is a link to `{}`, and nothing is there; mend the link or remove it",
+        link.display(),
+        gone.display()
+    );
+    assert_eq!(told, expected);
+    fs::write(&gone, "max_steps = 3").unwrap();
+    assert_eq!(open(&environment, &Overrides::default()).unwrap().config.max_steps(), 3);
+}
+
+#[test]
 fn files_that_tools_name_and_that_are_not_there_are_told_before_they_are_needed() {
     let folder = tempfile::tempdir().unwrap();
     let environment = Environment::new(folder.path());
