@@ -16,7 +16,7 @@ mod words;
 use async_trait::async_trait;
 use futures_util::stream;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ModelFacts, ProviderFailure, ProviderFailureKind, StreamDelta};
+use turnwright_core::{ModelFacts, Prices, ProviderFailure, ProviderFailureKind, StreamDelta};
 use turnwright_engine::provider::{ModelInfo, ModelStream, Provider};
 
 /// The provider `practice` with its one model `practice`.
@@ -43,9 +43,10 @@ impl Provider for Practice {
         Ok(Box::pin(stream::iter(batches.into_iter().map(Ok))))
     }
 
-    /// It reads any length, and looks at every tool.
+    /// It reads any length, looks at every tool, and costs nothing, so that a budget in dollars lets it answer.
     fn facts(&self, _model: &str) -> ModelFacts {
-        ModelFacts { context_window: Some(u32::MAX), ..ModelFacts::default() }
+        let prices = Prices { input: 0.0, cached_input: None, cache_write: None, output: 0.0, long_prompts: None };
+        ModelFacts { context_window: Some(u32::MAX), prices: Some(prices), ..ModelFacts::default() }
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {

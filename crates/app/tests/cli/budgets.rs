@@ -239,3 +239,9 @@ fn wrong_budgets_are_told_with_what_would_be_right() {
         assert!(ran.stderr.contains(expected), "{line}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn the_practice_model_costs_nothing_and_answers_under_a_budget_in_dollars() {
+    let ran = Place::with("[budgets]\nturn = { usd = 0.01 }\n").run(&["chat", "read the file \"a.txt\""]);
+    assert_eq!((ran.code, ran.stdout.contains("hello file")), (Some(0), true), "{ran:?}");
+}
