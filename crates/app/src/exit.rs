@@ -110,7 +110,8 @@ impl From<EngineError> for Failure {
                 Self::usage(error.to_string())
             }
             EngineError::OtherSettings { .. } => Self::usage(error.to_string()).hint(
-                "--retry stops it and begins its answer again with these; `turnwright conversations stop ID` only stops it",
+                "`turnwright approvals decide` decides what waits in it; --retry stops it, so that nothing that waits runs, \
+                 and begins its answer again with these; `turnwright conversations stop ID` only stops it",
             ),
             EngineError::OtherFolder { folder } => {
                 Self::failed(error.to_string()).hint(format!("run it there: cd {}", shell_word(folder)))
