@@ -123,7 +123,7 @@ async fn list(host: &Host, listed: Listed, output: &mut Output) {
             "origin": server.origin,
             "owner": server.owner.as_ref().map(turnwright_host::Owner::as_str),
         }));
-        let reason = reason.as_deref().map(|reason| first_line(reason, MAX_REASON)).unwrap_or_default();
+        let reason = reason.as_deref().map(in_a_line).unwrap_or_default();
         rows.push([server.name.clone(), state, server.transport.clone(), server.origin.clone(), reason]);
     }
     if listed.json {
@@ -131,6 +131,13 @@ async fn list(host: &Host, listed: Listed, output: &mut Output) {
     } else {
         output.lines(&table(&rows));
     }
+}
+
+/// Why a server failed, with the last of its own lines where it wrote some: most say there what is wrong.
+fn in_a_line(reason: &str) -> String {
+    let why = turnwright_host::without_last_lines(reason);
+    let last = reason.lines().last().filter(|_| why.len() < reason.len());
+    first_line(&last.map_or_else(|| why.to_owned(), |last| format!("{why}: {last}")), MAX_REASON)
 }
 
 fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
@@ -183,4 +190,15 @@ fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
         others.for_each(|line| output.line(&format!("  log: {line}")));
     }
     exit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_a_line;
+
+    #[test]
+    fn a_reason_in_a_line_ends_with_the_last_line_of_the_server() {
+        assert_eq!(in_a_line("it ended; its last lines:\none\nboom: no key"), "it ended: boom: no key");
+        assert_eq!(in_a_line("there is no program `x`"), "there is no program `x`");
+    }
 }
