@@ -171,18 +171,15 @@ fn a_decision_that_is_remembered_is_asked_for_once_and_can_be_forgotten() {
         let arguments = r#"{"path":"b.txt","content":"hi"}"#;
         place.run(&["approvals", "explain", "filesystem__write", "--arguments", arguments, "--approve", mode]).stdout
     };
-    let by_rule = format!(
-        "allow: {id}, remembered for everyone (allow filesystem__write when path is \"b.txt\")\n\
-         \"always\" would store: allow filesystem__write when path is \"b.txt\"\n"
-    );
+    let by_rule = format!("allow: {id}, remembered for everyone (allow filesystem__write when path is \"b.txt\")\n");
     assert_eq!(explained("ask"), by_rule);
     assert_eq!(place.run(&["chat", "write \"ho\" to file \"b.txt\"", "--conversation", "d"]).code, Some(0));
     assert_eq!(std::fs::read_to_string(place.path("b.txt")).unwrap(), "ho");
 
     assert_eq!(place.run(&["approvals", "rules", "remove", &id]).code, Some(0));
     assert_eq!(place.json(&["approvals", "rules", "list", "--json"]), json!([]));
-    assert!(explained("ask").starts_with("ask: approve mode ask\n"));
-    assert!(explained("none").starts_with("deny: approve mode none\n"));
+    let asked = "ask: approve mode ask\n\"always\" would store: allow filesystem__write when path is \"b.txt\"\n";
+    assert_eq!((explained("ask").as_str(), explained("none").as_str()), (asked, "deny: approve mode none\n"));
     assert_eq!(place.run(&["approvals", "rules", "remove", &id]).code, Some(2));
 }
 

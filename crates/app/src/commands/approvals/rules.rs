@@ -1,5 +1,6 @@
 //! `turnwright approvals rules` and `approvals explain`.
 
+use turnwright_api::ExplainedAction;
 use turnwright_core::policy::{RuleText, Scope};
 use turnwright_engine::{Decided, Engine, EngineError, NewRule};
 use turnwright_server::{configured_rule, explanation, remembered_rule};
@@ -90,7 +91,10 @@ pub(super) async fn explain(engine: &Engine, call: Explain, output: &mut Output)
     for other in &told.others {
         output.line(&format!("also matches: {}", clean_line(&other.rule)));
     }
-    output.line(&format!("\"always\" would store: {}", clean_line(&told.always.text)));
+    // Where nobody is asked nobody says "always".
+    if told.action == ExplainedAction::Ask {
+        output.line(&format!("\"always\" would store: {}", clean_line(&told.always.text)));
+    }
     Ok(Exit::Done)
 }
 
