@@ -11,6 +11,7 @@ use turnwright_terminal::compact;
 
 use crate::cli::{Conversations, Everywhere, Listed};
 use crate::exit::{Exit, Failure};
+use crate::flags::flags;
 use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 use crate::table::{first_line, table};
@@ -46,8 +47,10 @@ pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output:
         Conversations::Show { id, listed } => show(engine, &id, listed, output).await,
         Conversations::Export { id, format } => super::moving::export(engine, &id, format.into(), output).await,
         Conversations::Import { file, listed } => super::moving::import(engine, &file, listed, output).await,
-        Conversations::Fork { id, at, listed } => fork(engine, &id, at, listed, output).await,
-        Conversations::Compact { id, model, undo: false, listed } => put_in_summary(engine, &id, model, listed, output).await,
+        Conversations::Fork { id, at, listed } => fork(engine, &id, (at, listed), everywhere, output).await,
+        Conversations::Compact { id, model, undo: false, listed } => {
+            put_in_summary(engine, &id, (model, listed), everywhere, output).await
+        }
         Conversations::Compact { id, undo: true, listed, .. } => take_summary_back(engine, &id, listed, output).await,
         Conversations::Stop { id } => stop(engine, &id).await,
         Conversations::Delete { id, purge } => delete(&host, &id, purge).await,
@@ -168,8 +171,8 @@ fn in_words(length: &Length) -> String {
 async fn fork(
     engine: &Engine,
     id: &ConversationId,
-    at: Option<MessageId>,
-    listed: Listed,
+    (at, listed): (Option<MessageId>, Listed),
+    everywhere: &Everywhere,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let created = engine.fork(id, at, NewConversation::default()).await?;
@@ -178,15 +181,15 @@ async fn fork(
         return Ok(());
     }
     output.line(created.id.as_str());
-    say(&format!("go on with it: turnwright chat --conversation {}", created.id));
+    say(&format!("go on with it: turnwright chat --conversation {}{}", created.id, flags(everywhere)));
     Ok(())
 }
 
 async fn put_in_summary(
     engine: &Engine,
     id: &ConversationId,
-    model: Option<ModelRef>,
-    listed: Listed,
+    (model, listed): (Option<ModelRef>, Listed),
+    everywhere: &Everywhere,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let made = engine.compact(id, model).await?;
@@ -196,7 +199,10 @@ async fn put_in_summary(
     }
     output.line(&made.summary);
     match &made.model {
-        Some(model) => say(&format!("by {model}; `turnwright conversations compact {id} --undo` takes it back")),
+        Some(model) => {
+            let flags = flags(everywhere);
+            say(&format!("by {model}; `turnwright conversations compact {id} --undo{flags}` takes it back"));
+        }
         None => say("note: put together without the model, which gave no summary"),
     }
     Ok(())

@@ -55,7 +55,7 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
             list(&host, listed, output).await;
             Ok(Exit::Done)
         }
-        Mcp::Add(add) => change::add(host.mcp(), add, output).await,
+        Mcp::Add(add) => change::add(host.mcp(), add, everywhere, output).await,
         Mcp::Import(import) => import::run(host.mcp(), import, output).await,
         Mcp::Approve { name, tool } => change::approve(&host, &name, tool.as_deref(), output).await,
         Mcp::Remove { name } => change::remove(host.mcp(), &name, output).await,

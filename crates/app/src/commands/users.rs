@@ -14,6 +14,7 @@ use turnwright_server::timestamp;
 use crate::cli::users::{AddUser, NewToken, Users};
 use crate::cli::{Everywhere, Listed};
 use crate::exit::{Exit, Failure};
+use crate::flags::flags;
 use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 use crate::table::table;
@@ -25,15 +26,20 @@ pub(super) async fn run(everywhere: &Everywhere, command: Users, output: &mut Ou
     let is_change = !matches!(command, Users::List(_) | Users::Tokens { .. });
     let result = match if is_change { people_only(&host) } else { Ok(()) } {
         Err(refused) => Err(refused),
-        Ok(()) => carry_out(&accounts, host.config(), command, output).await,
+        Ok(()) => carry_out(&accounts, host.config(), command, (everywhere, output)).await,
     };
     host.shutdown().await;
     result.map(|()| Exit::Done)
 }
 
-async fn carry_out(accounts: &Arc<dyn Accounts>, config: &Config, command: Users, output: &mut Output) -> Result<(), Failure> {
+async fn carry_out(
+    accounts: &Arc<dyn Accounts>,
+    config: &Config,
+    command: Users,
+    (everywhere, output): (&Everywhere, &mut Output),
+) -> Result<(), Failure> {
     match command {
-        Users::Add(new) => add(&**accounts, new, output).await,
+        Users::Add(new) => add(&**accounts, new, everywhere, output).await,
         Users::List(listed) => list(&**accounts, listed, output).await,
         Users::Role { who, role } => {
             let found = find(&**accounts, &who).await?;
@@ -92,7 +98,7 @@ pub(super) fn link(config: &Config, code: &str) -> String {
     format!("{}/login?code={code}", config.server.address(&config.server.listen))
 }
 
-async fn add(accounts: &dyn Accounts, new: AddUser, output: &mut Output) -> Result<(), Failure> {
+async fn add(accounts: &dyn Accounts, new: AddUser, everywhere: &Everywhere, output: &mut Output) -> Result<(), Failure> {
     let user = auth::new_user(&new.name, new.role, None, SystemClock.now_ms()).map_err(Failure::usage)?;
     let (id, name) = (user.id.clone(), user.name.clone());
     accounts.add_user(user).await.map_err(|error| match error {
@@ -102,7 +108,10 @@ async fn add(accounts: &dyn Accounts, new: AddUser, output: &mut Output) -> Resu
     output.line(id.as_str());
     say(&format!("added {name} ({})", new.role.as_str()));
     let name = shell_word(&name);
-    say(&format!("hint: `turnwright users link {name}` signs a browser in, `turnwright users token {name}` a program"));
+    let flags = flags(everywhere);
+    say(&format!(
+        "hint: `turnwright users link {name}{flags}` signs a browser in, `turnwright users token {name}{flags}` a program"
+    ));
     Ok(())
 }
 

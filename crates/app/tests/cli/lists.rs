@@ -284,3 +284,18 @@ fn mcp_servers_are_listed_and_checked() {
         (Some(2), "error: there is no MCP server `other`\nhint: there are: none\n")
     );
 }
+
+#[test]
+fn hints_name_the_data_that_they_are_about() {
+    let place = Place::new();
+    let ran = |words: &[&str]| place.run(&[&["--data-dir", "other data"], words].concat());
+    assert_eq!(ran(&["chat", "hi", "--conversation", "c"]).code, Some(0));
+    let forked = ran(&["conversations", "fork", "c"]);
+    let hint = format!("turnwright chat --conversation {} --data-dir 'other data'\n", forked.stdout.trim());
+    assert!(forked.stderr.ends_with(&hint), "{forked:?}");
+    let added = ran(&["users", "add", "bob"]).stderr;
+    assert!(added.contains("`turnwright users link bob --data-dir 'other data'`"), "{added}");
+    assert!(added.contains("`turnwright users token bob --data-dir 'other data'`"), "{added}");
+    let added = ran(&["mcp", "add", "notes", "--", "true"]).stderr;
+    assert!(added.contains("`turnwright mcp check notes --data-dir 'other data'`"), "{added}");
+}

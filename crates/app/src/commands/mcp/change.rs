@@ -4,11 +4,17 @@ use serde_json::{Map, Value, json};
 use turnwright_core::shell_word;
 use turnwright_host::{Host, McpChangeError, McpServers, NewMcpServer, Owner};
 
-use crate::cli::{Listed, McpAdd};
+use crate::cli::{Everywhere, Listed, McpAdd};
 use crate::exit::{Exit, Failure};
+use crate::flags::flags;
 use crate::output::{Output, say};
 
-pub(super) async fn add(servers: &McpServers, add: McpAdd, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) async fn add(
+    servers: &McpServers,
+    add: McpAdd,
+    everywhere: &Everywhere,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     let owner = if add.mine { Owner::User(servers.user().clone()) } else { Owner::Everyone };
     let name = add.name.clone();
     let config = keys(add)?;
@@ -22,7 +28,8 @@ pub(super) async fn add(servers: &McpServers, add: McpAdd, output: &mut Output) 
     for (name, value) in env.into_iter().flatten() {
         output.line(&format!("  with {name}={}", value.as_str().unwrap_or_default()));
     }
-    say(&format!("hint: `turnwright mcp check {}` starts it and lists its tools", shell_word(&added.name)));
+    let (name, flags) = (shell_word(&added.name), flags(everywhere));
+    say(&format!("hint: `turnwright mcp check {name}{flags}` starts it and lists its tools"));
     Ok(Exit::Done)
 }
 
