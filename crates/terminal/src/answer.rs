@@ -168,11 +168,11 @@ async fn given(
 ) -> Result<(Wish, Option<Map<String, Value>>), Asked> {
     let form = match &question.ask.wants {
         Wants::Url { .. } => {
-            let prompt = "open it yourself, then: [y]es I did, [n]o, [c]ancel, [l]ater, [s]top the turn? ";
+            let prompt = "open it yourself, then: [y]es I did, [n]o, [c]ancel, [l]ater, [s]top the turn";
             return Ok((choose(person, prompt).await?, None));
         }
         Wants::Sampling { .. } => {
-            let prompt = "allow it? [y]es, [n]o, [c]ancel, [l]ater, [s]top the turn? ";
+            let prompt = "allow it? [y]es, [n]o, [c]ancel, [l]ater, [s]top the turn";
             return Ok((choose(person, prompt).await?, None));
         }
         Wants::Form { schema } => Form::read(schema),
@@ -181,7 +181,7 @@ async fn given(
         Ok(form) => form.fields,
         Err(problem) => {
             person.teller.say(&format!("error: {}", clean_line(&problem))).await;
-            return Ok((choose(person, "it cannot be filled in: [n]o, [c]ancel, [l]ater, [s]top the turn? ").await?, None));
+            return Ok((choose(person, "it cannot be filled in: [n]o, [c]ancel, [l]ater, [s]top the turn").await?, None));
         }
     };
     if !fields.is_empty() {
@@ -196,16 +196,16 @@ async fn given(
         }
     }
     let prompt = if fields.is_empty() {
-        "[y]es, [n]o, [c]ancel, [l]ater, [s]top the turn? "
+        "[y]es, [n]o, [c]ancel, [l]ater, [s]top the turn"
     } else {
-        "send this? [y]es, [e]dit again, [n]o, [c]ancel, [l]ater, [s]top the turn? "
+        "send this? [y]es, [e]dit again, [n]o, [c]ancel, [l]ater, [s]top the turn"
     };
     Ok((choose(person, prompt).await?, Some(content)))
 }
 
-async fn choose(person: &mut Person<'_, impl Screen, impl Interrupts>, prompt: &str) -> Result<Wish, Asked> {
+async fn choose(person: &mut Person<'_, impl Screen, impl Interrupts>, choices: &str) -> Result<Wish, Asked> {
     loop {
-        let line = person.types(prompt, Wanted::Decision).await?;
+        let line = person.chooses(choices).await?;
         if let Some(wish) = wish(&line) {
             return Ok(wish);
         }

@@ -86,15 +86,15 @@ pub fn question(call: &WaitingCall, look: Look) -> String {
     format!("{asks}\n{}{}", arguments(&call.arguments, MAX_LINES), always.unwrap_or_default())
 }
 
-/// The line that a person answers on.
+/// What a person can answer.
 pub(crate) fn choices(reason: QuestionReason) -> &'static str {
     match reason {
         QuestionReason::Approval | QuestionReason::DefinitionChanged => {
-            "[y]es, the like in this [t]urn, in this [c]onversation, [a]lways, [n]o WHY, [e]dit arguments, [w]hy, [l]ater, [s]top the turn? "
+            "[y]es, the like in this [t]urn, in this [c]onversation, [a]lways, [n]o WHY, [e]dit arguments, [w]hy, [l]ater, [s]top the turn"
         }
-        QuestionReason::Loop => "let it go on: [y]es, [n]o WHY, [e]dit arguments, [w]hy, [l]ater, [s]top the turn? ",
-        QuestionReason::ClientTool => "[n]o WHY, [w]hy, [l]ater, [s]top the turn? ",
-        QuestionReason::UnknownOutcome => "it [h]appened, [r]un it again, [s]kip it, [w]hy, [l]ater, stop the turn? ",
+        QuestionReason::Loop => "let it go on: [y]es, [n]o WHY, [e]dit arguments, [w]hy, [l]ater, [s]top the turn",
+        QuestionReason::ClientTool => "[n]o WHY, [w]hy, [l]ater, [s]top the turn",
+        QuestionReason::UnknownOutcome => "it [h]appened, [r]un it again, [s]kip it, [w]hy, [l]ater, stop the turn",
     }
 }
 

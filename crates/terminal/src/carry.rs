@@ -14,6 +14,9 @@ use crate::follow::{Follow, Interrupt, Interrupts, Settled, Stop};
 use crate::screen::{Screen, Teller};
 use crate::session::Told;
 
+/// Before what a person chooses.
+const CHOICE: &str = "your choice: ";
+
 /// How far a turn was carried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carried {
@@ -116,6 +119,13 @@ pub(crate) struct Person<'a, S, I> {
 }
 
 impl<S: Screen, I: Interrupts> Person<'_, S, I> {
+    /// What they choose of these, which are said before: a prompt that is wider than the window, and is drawn anew as that changes, wipes
+    /// out the line above it.
+    pub(crate) async fn chooses(&mut self, choices: &str) -> Result<String, Asked> {
+        self.teller.say(choices).await;
+        self.types(CHOICE, Wanted::Decision).await
+    }
+
     /// What they type; `Err` where they do not go on with this.
     pub(crate) async fn types(&mut self, prompt: &str, wanted: Wanted) -> Result<String, Asked> {
         self.changes(prompt, "", wanted).await
@@ -187,7 +197,7 @@ async fn ask(
     let as_they_are = clean_json(&call.arguments);
     let mut arguments_typed = as_they_are.clone();
     loop {
-        let line = match person.types(choices(call.reason), Wanted::Decision).await {
+        let line = match person.chooses(choices(call.reason)).await {
             Ok(line) => line,
             Err(asked) => return Ok(asked),
         };

@@ -114,7 +114,7 @@ fn terminal(place: &Place) -> Read {
         terminal.see(said.trim_end());
         text.push_str(said);
     }
-    terminal.type_line("turn? ", "y");
+    terminal.type_line("your choice: ", "y");
     terminal.see("✓ filesystem__write {");
     terminal.see("All done.");
     text.push_str("All done.");

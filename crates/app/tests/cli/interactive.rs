@@ -110,7 +110,7 @@ fn what_was_typed_before_a_call_is_asked_about_decides_nothing() {
     model.run_free();
     terminal.see("filesystem__write wants to run");
     terminal.see("and not sent (at the prompt the up arrow has it): yes");
-    terminal.type_line("turn? ", "no not that");
+    terminal.type_line("your choice: ", "no not that");
     terminal.see("well");
     terminal.press("/quit\r");
     assert_eq!(terminal.end(), Some(0));
@@ -122,11 +122,11 @@ fn what_is_not_utf_8_is_asked_for_again_and_the_chat_goes_on() {
     let place = Place::new();
     let mut terminal = Terminal::start(&place, &["chat"]);
     terminal.type_line("> ", "write \"hi\" to file \"b.txt\"");
-    terminal.see("turn? ");
+    terminal.see("your choice: ");
     // The rest of such a line is no answer of its own.
     terminal.press(b"n caf\xe9!\ry\r");
     terminal.see("note: what was typed is not UTF-8, and nothing of it was taken");
-    terminal.type_line("turn? ", "no not that");
+    terminal.type_line("your choice: ", "no not that");
     terminal.see("denied by the user: not that");
     terminal.see("> ");
     terminal.press(b"caf\xe9\r");
@@ -148,12 +148,13 @@ fn a_chat_answers_asks_and_is_left() {
     terminal.type_line("> ", "write \"hi\" to file \"b.txt\"");
     terminal.see("filesystem__write wants to run with");
     terminal.see("\"content\": \"hi\"");
-    terminal.type_line("turn? ", "why");
+    terminal.see("[w]hy, [l]ater, [s]top the turn\r\n");
+    terminal.type_line("your choice: ", "why");
     terminal.see("asked by: approve mode ask");
     terminal.see("elsewhere: turnwright approvals decide call_");
     terminal.see(" allow --approval appr_");
     terminal.see(" --config turnwright.toml");
-    terminal.type_line("turn? ", "e");
+    terminal.type_line("your choice: ", "e");
     terminal.see("arguments: ");
     terminal.press("\x7f\x7f there\"}\r");
     terminal.see("✓ filesystem__write (");
@@ -169,10 +170,10 @@ fn a_call_may_be_denied_decided_later_or_stopped() {
     let place = Place::new();
     let mut terminal = Terminal::start(&place, &["chat", "--conversation", "c"]);
     terminal.type_line("> ", "write \"hi\" to file \"b.txt\"");
-    terminal.type_line("turn? ", "no use another file");
+    terminal.type_line("your choice: ", "no use another file");
     terminal.see("denied by the user: use another file");
     terminal.type_line("> ", "write \"hi\" to file \"b.txt\"");
-    terminal.type_line("turn? ", "later");
+    terminal.type_line("your choice: ", "later");
     terminal.see("note: the turn waits");
     terminal.type_line("> ", "/stop");
     terminal.see("note: the turn was stopped");
@@ -205,7 +206,7 @@ fn ctrl_c_stops_the_turn_and_pressed_twice_leaves() {
 fn one_message_on_a_terminal_asks_there() {
     let place = Place::new();
     let mut terminal = Terminal::start(&place, &["chat", "write \"hi\" to file \"b.txt\""]);
-    terminal.type_line("turn? ", "yes");
+    terminal.type_line("your choice: ", "yes");
     terminal.see("✓ filesystem__write (");
     assert_eq!(terminal.end(), Some(0));
     assert_eq!(std::fs::read_to_string(place.path("b.txt")).unwrap(), "hi");

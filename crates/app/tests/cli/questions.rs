@@ -185,7 +185,8 @@ fn a_chat_on_a_terminal_asks_field_by_field() {
     terminal.type_line("Your name (at least 2 characters): ", "Ann");
     terminal.type_line("Nights (a whole number, 1 to 30) [2]: ", "");
     terminal.type_line("Breakfast (yes or no) [no]: ", "yes");
-    terminal.type_line("send this? [y]es, [e]dit again, [n]o, [c]ancel, [l]ater, [s]top the turn? ", "y");
+    terminal.see("send this? [y]es, [e]dit again, [n]o, [c]ancel, [l]ater, [s]top the turn");
+    terminal.type_line("your choice: ", "y");
     terminal.see("It said: booked Oslo for Ann, 2 nights, breakfast True");
     terminal.type_line("> ", "book");
     terminal.type_line("Your name (at least 2 characters): ", "/later");
@@ -237,7 +238,8 @@ fn an_address_is_shown_whole_with_its_host_and_not_opened() {
     terminal.see("It wants this address to be opened in a browser:");
     terminal.see("  https://pay.example.org/i/7?x=1");
     terminal.see("  host: pay.example.org");
-    terminal.type_line("open it yourself, then: [y]es I did, [n]o, [c]ancel, [l]ater, [s]top the turn? ", "y");
+    terminal.see("open it yourself, then: [y]es I did, [n]o, [c]ancel, [l]ater, [s]top the turn");
+    terminal.type_line("your choice: ", "y");
     terminal.see("It said: invoice 7: accept");
     terminal.type_line("> ", "/quit");
     assert_eq!(terminal.end(), Some(0));
