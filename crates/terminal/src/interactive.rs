@@ -5,7 +5,7 @@ use turnwright_engine::{Compaction, EngineError};
 
 use crate::carry::carry;
 use crate::clean::{clean_line, clean_text};
-use crate::command::{Command, HELP, parse_command};
+use crate::command::{Command, HELP, message, parse_command};
 use crate::editor::{Line, LineEditor, Wanted};
 use crate::ending::ending;
 use crate::follow::{Interrupt, Interrupts, Settled};
@@ -102,7 +102,7 @@ pub async fn interactive(
             }
             None if line.trim().is_empty() => Next::GoOn,
             None => {
-                let mut content = vec![ContentBlock::text(line)];
+                let mut content = vec![ContentBlock::text(message(line))];
                 content.append(&mut attached);
                 match session.say(content).await {
                     Ok((id, told)) => turn(session, &id, told, teller, interrupts, &mut editor).await?,
@@ -245,7 +245,14 @@ async fn answer(session: &mut Session, command: Command) -> Result<String, Engin
     Ok(match command {
         Command::Help | Command::Quit | Command::Stop | Command::Retry | Command::Compact => HELP.to_owned(),
         Command::UndoCompact => undo_compact(session).await?,
-        Command::Unknown(word) => format!("error: there is no command {}; /help lists them", clean_line(&word)),
+        Command::Misused(word) => {
+            let takes = if word == "/compact" { "nothing or `undo`" } else { "nothing" };
+            format!("error: {word} takes {takes} after it; with one more / before it it is a message")
+        }
+        Command::Unknown(word) => {
+            let word = clean_line(&word);
+            format!("error: there is no command {word}; /help lists them, and with one more / before it it is a message")
+        }
         Command::Model(None) => model(session).await?.to_string(),
         Command::Model(Some(name)) => choose(session, &name),
         Command::Tools => {
