@@ -13,6 +13,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tracing_subscriber::fmt::MakeWriter;
 use turnwright_engine::KnownSecrets;
 use turnwright_engine::telemetry::spans;
+use turnwright_terminal::hold;
 
 /// The secrets of this process, for what is written before there is a host, and after it.
 static KNOWN: OnceLock<KnownSecrets> = OnceLock::new();
@@ -46,7 +47,11 @@ impl<'w> MakeWriter<'w> for Lines {
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        io::stderr().write_all(in_one_line(&hidden(&text)).as_bytes())?;
+        let text = hidden(&text);
+        let line = in_one_line(&text);
+        if !hold(&line) {
+            io::stderr().write_all(line.as_bytes())?;
+        }
         Ok(bytes.len())
     }
 

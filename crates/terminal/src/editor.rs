@@ -1,6 +1,6 @@
 //! Lines that a person types, on a thread of their own: waiting for keys must not keep turns from going on.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::thread;
@@ -12,6 +12,8 @@ use rustyline::error::ReadlineError;
 use rustyline::history::{History, SearchDirection};
 use rustyline::{Config, DefaultEditor};
 use tokio::sync::oneshot;
+
+use crate::held::Typing;
 
 /// What a person did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +64,7 @@ impl LineEditor {
         if self.before.is_none() {
             self.before = tcgetattr(io::stdin()).ok();
         }
+        let _typing = io::stderr().is_terminal().then(Typing::begin);
         let sent = match self.requests() {
             Ok(requests) => requests.send(request).map_err(|_gone| "the line editor has ended".to_owned()),
             Err(error) => Err(error.to_string()),
