@@ -319,7 +319,7 @@ impl Engine {
 
     /// All tools of all sources by qualified name, sorted. Waits for sources that are starting, at most their start limit.
     pub async fn tools(&self) -> Vec<Arc<ToolDefinition>> {
-        self.inner.settle_sources().await;
+        self.inner.settle_sources(&self.user, |_| true).await;
         self.inner.catalogs.of(&self.user).offered(None)
     }
 

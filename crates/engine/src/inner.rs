@@ -1,6 +1,5 @@
 //! What all parts of an engine share.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -29,7 +28,7 @@ use crate::telemetry::spans;
 use crate::upkeep::Erasing;
 use crate::{
     Budgets, Clock, ContextSource, Door, EngineError, HoldBack, KeptBy, KnownSecrets, LargeResults, Limits, Providers,
-    SettingsOverlay, Slots, SourceSet, Spool, Store, StoreError, Telemetry,
+    SettingsOverlay, Slots, SourceSet, Spool, Store, StoreError, Telemetry, ToolSource,
 };
 
 /// The shared parts.
@@ -137,16 +136,11 @@ impl Inner {
         *self.foreign.get_or_init(|| self.store.foreign_writes()).borrow()
     }
 
-    /// Takes the sources over as they are now, and waits for those of which it is not known yet what they offer, each at most
-    /// its own start limit; the names of those that are late.
-    pub(crate) async fn settle_sources(&self) -> Vec<String> {
-        self.settle_sources_among(None).await
-    }
-
-    /// The same of those of these names, or of all where `None`.
-    pub(crate) async fn settle_sources_among(&self, names: Option<&HashSet<String>>) -> Vec<String> {
+    /// Takes the sources over as they are now, and waits for those of this user that are meant and of which it is not known yet
+    /// what they offer, each at most its own start limit; the names of those that are late, without those that only wait for others.
+    pub(crate) async fn settle_sources(&self, user: &UserId, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
         self.refresh_sources().await;
-        self.settle(|source| names.is_none_or(|names| names.contains(source))).await
+        self.settle(user, is_meant).await
     }
 
     /// As [`Inner::settle_sources`], for what one tool needs: nothing where it is known, else the source that its name begins
@@ -157,30 +151,34 @@ impl Inner {
             return;
         }
         let is_its_own = |source: &str| tool.strip_prefix(source).is_some_and(|rest| rest.starts_with("__"));
-        let is_known = self.catalogs.sources().iter().any(|source| is_its_own(source.name()));
-        self.settle(|source| !is_known || is_its_own(source)).await;
+        let is_known = self.catalogs.sources_of(user).iter().any(|source| is_its_own(source.name()));
+        self.settle(user, |source| !is_known || is_its_own(source)).await;
     }
 
-    async fn settle(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
-        let sources = self.catalogs.sources();
-        let meant = sources.iter().filter(|source| is_meant(source.name()) && source.is_awaited());
-        let awaited: Vec<_> = meant.collect();
+    async fn settle(&self, user: &UserId, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut awaited = self.awaited(user, is_meant);
         if awaited.is_empty() {
             return Vec::new();
         }
-        futures_util::future::join_all(awaited.iter().map(|source| source.settled())).await;
-        awaited.into_iter().filter(|source| source.is_awaited()).map(|source| source.name().to_owned()).collect()
+        futures_util::future::join_all(awaited.iter().map(|source| source.settled_for(user))).await;
+        awaited.retain(|source| source.is_awaited_by(user) && source.wait_in_words().is_some());
+        awaited.iter().map(|source| source.name().to_owned()).collect()
     }
 
-    /// Whether it is known of every source what it offers, or that it offers nothing now.
-    pub(crate) fn is_settled(&self) -> bool {
-        !self.catalogs.sources().iter().any(|source| source.is_awaited())
+    /// Whether it is known of each of this user's sources what it offers, or that it offers nothing now.
+    pub(crate) fn is_settled(&self, user: &UserId) -> bool {
+        self.awaited(user, |_| true).is_empty()
     }
 
-    /// Those that are waited for, for people; empty where they only wait for others.
-    pub(crate) fn awaited(&self) -> String {
-        let sources = self.catalogs.sources();
-        let awaited = sources.iter().filter(|source| source.is_awaited());
+    /// Those of this user's sources that are meant and waited for. What is another user's is neither waited for nor named.
+    fn awaited(&self, user: &UserId, is_meant: impl Fn(&str) -> bool) -> Vec<Arc<dyn ToolSource>> {
+        let sources = self.catalogs.sources_of(user);
+        sources.iter().filter(|source| is_meant(source.name()) && source.is_awaited_by(user)).cloned().collect()
+    }
+
+    /// The same for people; empty where they only wait for others.
+    pub(crate) fn awaited_in_words(&self, user: &UserId, is_meant: impl Fn(&str) -> bool) -> String {
+        let awaited = self.awaited(user, is_meant).into_iter();
         awaited.filter_map(|source| source.wait_in_words()).collect::<Vec<_>>().join(", ")
     }
 

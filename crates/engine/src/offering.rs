@@ -57,7 +57,7 @@ impl Engine {
     /// Those of these globs over the names of tools that leave none. `None` for as long as there is a source of which it is not
     /// known yet what it offers.
     pub fn globs_without_tools(&self, globs: &[String]) -> Option<Vec<String>> {
-        if !self.inner().is_settled() {
+        if !self.inner().is_settled(self.user()) {
             return None;
         }
         let catalog = self.inner().catalogs.of(self.user());

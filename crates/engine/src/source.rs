@@ -46,6 +46,11 @@ pub trait ToolSource: Send + Sync + Debug {
         self.state() == SourceState::Starting
     }
 
+    /// The same for the turns of this user: one that waits for others waits for those that are this user's.
+    fn is_awaited_by(&self, _user: &UserId) -> bool {
+        self.is_awaited()
+    }
+
     /// What people who wait for it are told: its name, and how long that may take where it knows. `None` for one that only
     /// waits for others.
     fn wait_in_words(&self) -> Option<String> {
@@ -55,6 +60,11 @@ pub trait ToolSource: Send + Sync + Debug {
     /// Waits until it is not [`SourceState::Starting`] any more, at most its own start limit. Starts it where it must be
     /// started for its tools to be known.
     async fn settled(&self);
+
+    /// The same for the turns of this user, as [`ToolSource::is_awaited_by`].
+    async fn settled_for(&self, _user: &UserId) {
+        self.settled().await;
+    }
 
     /// Runs a tool. Its arguments were validated against the tool's schema. When `context.cancel` fires it should end
     /// soon, with the real result where there is one.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use support::{Fixture, LONG, call, context, fixture, nothing, quick, started, text};
-use turnwright_core::{ContentBlock, EmbeddedResource, ToolErrorKind};
+use turnwright_core::{ContentBlock, EmbeddedResource, ToolErrorKind, UserId};
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{CompletionOf, LogLevel, McpServer, ResourceSource, SaidMessage, ServerConfig, Shelf, StdioConfig};
 
@@ -291,6 +291,24 @@ async fn models_list_and_read_the_resources_of_all_servers() {
     assert!(error.model_text.ends_with("it asks for more input, which cannot be given here."), "{}", error.model_text);
     own.stop().await;
     plain.stop().await;
+}
+
+#[tokio::test]
+async fn a_users_turns_wait_for_no_resources_of_another() {
+    let (ann, ben): (UserId, UserId) = ("ann".parse().unwrap(), "ben".parse().unwrap());
+    let source = ResourceSource::default();
+    let folder = tempfile::tempdir().unwrap();
+    let mut stdio = StdioConfig::new("sleep");
+    stdio.args = vec!["600".to_owned()];
+    let mut config = ServerConfig { owner: Some(ann.clone()), ..ServerConfig::new("silent", stdio) };
+    quick(&mut config);
+    let server = Arc::new(support::fixture_in(config, folder.path()));
+    source.add(&server);
+    server.start();
+    assert_eq!((source.is_awaited_by(&ann), source.is_awaited_by(&ben)), (true, false));
+    tokio::time::timeout(LONG, source.settled_for(&ben)).await.unwrap();
+    assert!(source.is_awaited_by(&ann), "it is starting all the while");
+    server.stop().await;
 }
 
 #[tokio::test]

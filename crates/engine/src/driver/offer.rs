@@ -40,7 +40,9 @@ impl Driver {
             return Ok(());
         }
         self.live.lock().watchers.release();
-        let settle = self.inner.settle_sources_among(meant.as_ref());
+        let owner = &self.live.owner;
+        let is_meant = |source: &str| meant.as_ref().is_none_or(|meant| meant.contains(source));
+        let settle = self.inner.settle_sources(owner, is_meant);
         let patience = tokio::time::sleep(UNTOLD_WAIT);
         tokio::pin!(settle, patience);
         let mut is_told = false;
@@ -51,7 +53,7 @@ impl Driver {
                 late = &mut settle => break late,
                 () = &mut patience, if !is_told => {
                     is_told = true;
-                    let awaited = self.inner.awaited();
+                    let awaited = self.inner.awaited_in_words(owner, is_meant);
                     if !awaited.is_empty() {
                         let text = format!("waiting for what is starting and was never seen before: {awaited}");
                         self.live.lock().tell(vec![Event::Notice { level: "info", text }]);

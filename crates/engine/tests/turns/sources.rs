@@ -9,11 +9,11 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use turnwright_core::{
-    ApproveMode, CallId, Control, Entry, Journal, ProviderFailure, ProviderFailureKind, Seq, TurnStatus, Verdict,
+    ApproveMode, CallId, Control, Entry, Journal, ProviderFailure, ProviderFailureKind, Seq, TurnStatus, UserId, Verdict,
 };
 use turnwright_engine::{
-    CallContext, CallLimits, Choice, NewMessage, SettingsOverlay, SourceCall, SourceSet, SourceState, SourceTool, ToolError,
-    ToolOutput, ToolSource, TurnState,
+    CallContext, CallLimits, Choice, Event, NewMessage, SettingsOverlay, SourceCall, SourceSet, SourceState, SourceTool,
+    ToolError, ToolOutput, ToolSource, TurnState, WatchFrom,
 };
 use turnwright_testkit::{Answer, MemoryDocuments, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -170,6 +170,7 @@ async fn a_call_that_was_allowed_before_its_pinned_tool_changed_asks_again_and_t
 #[derive(Debug)]
 struct Late {
     source: ScriptedSource,
+    owner: Option<UserId>,
     is_up: AtomicBool,
     is_awaited: Semaphore,
     goes_up: Semaphore,
@@ -177,8 +178,13 @@ struct Late {
 
 impl Late {
     fn new(name: &str) -> Arc<Self> {
-        let source = source_of_go(name);
-        Arc::new(Self { source, is_up: AtomicBool::new(false), is_awaited: Semaphore::new(0), goes_up: Semaphore::new(0) })
+        Self::of(None, name)
+    }
+
+    fn of(owner: Option<&str>, name: &str) -> Arc<Self> {
+        let (source, owner) = (source_of_go(name), owner.map(|owner| owner.parse().unwrap()));
+        let (is_awaited, goes_up) = (Semaphore::new(0), Semaphore::new(0));
+        Arc::new(Self { source, owner, is_up: AtomicBool::new(false), is_awaited, goes_up })
     }
 }
 
@@ -186,6 +192,9 @@ impl Late {
 impl ToolSource for Late {
     fn name(&self) -> &str {
         self.source.name()
+    }
+    fn owner(&self) -> Option<&UserId> {
+        self.owner.as_ref()
     }
     fn state(&self) -> SourceState {
         if self.is_up.load(Ordering::SeqCst) { SourceState::Ready } else { SourceState::Starting }
@@ -264,4 +273,38 @@ async fn a_turn_that_is_taken_up_again_waits_for_the_sources_of_what_is_chosen_f
     let journal = second.journal(&id()).await.unwrap();
     assert_eq!(offered(&journal), [["tools__go"], ["other__go"]]);
     assert!(late.source.effects().is_empty(), "{:?}", results(&journal));
+}
+
+/// Ann's own server is starting for as long as Ben works.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_the_source_of_another_and_nobody_is_told_of_it() {
+    let provider = ScriptedProvider::new([Answer::whole([text("Done.")]), Answer::whole([text("Done.")])]);
+    let ben = engine(MemoryStore::default(), provider, source("tools"), Setup::default()).acting_for("ben".parse().unwrap());
+    let (anns, bens) = (Late::of(Some("ann"), "anns-secret"), Late::of(Some("ben"), "bens"));
+    let all: Arc<[Arc<dyn ToolSource>]> = Arc::new([source("tools"), anns.clone(), bens.clone()]);
+    ben.follow_sources(Arc::new(Changing(Mutex::new(all))));
+    ben.refresh_sources().await;
+    let soon = Duration::from_mins(1);
+    let sent = ben.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    timeout(soon, bens.is_awaited.acquire()).await.expect("the own one is waited for").unwrap().forget();
+    let mut watch = ben.watch(&id(), WatchFrom::Now).await.unwrap();
+    let told = async {
+        loop {
+            let frame = watch.next().await.unwrap();
+            let notices =
+                frame.events.iter().filter_map(|event| if let Event::Notice { text, .. } = event { Some(text) } else { None });
+            if let Some(text) = notices.cloned().next() {
+                return text;
+            }
+        }
+    };
+    assert_eq!(timeout(soon, told).await.unwrap(), "waiting for what is starting and was never seen before: bens");
+    bens.goes_up.add_permits(1);
+    let ended = timeout(soon, ben.wait(&id(), sent.turn_id)).await.expect("nothing else is waited for").unwrap();
+    assert_eq!(ended, completed());
+    assert_eq!(offered(&ben.journal(&id()).await.unwrap()), [["bens__go", "tools__go"]]);
+    // All is known of what is theirs: tools are listed, and globs are judged.
+    assert_eq!(timeout(soon, ben.tools()).await.expect("what is there").len(), 2);
+    assert_eq!(ben.globs_without_tools(&["anns*".to_owned()]), Some(vec!["anns*".to_owned()]));
+    assert_eq!(anns.is_awaited.available_permits(), 0);
 }

@@ -121,8 +121,7 @@ impl ToolSource for ResourceSource {
     }
 
     fn state(&self) -> SourceState {
-        let is_late = self.servers().iter().any(|server| is_late(server));
-        if is_late { SourceState::Starting } else { SourceState::Ready }
+        if self.servers().iter().any(|server| is_late(server)) { SourceState::Starting } else { SourceState::Ready }
     }
 
     fn tools(&self) -> Arc<[SourceTool]> {
@@ -135,16 +134,17 @@ impl ToolSource for ResourceSource {
     }
 
     async fn settled(&self) {
-        let servers = self.servers();
-        // One that is not started is not started for this.
-        let known = servers.iter().filter(|server| is_late(server)).map(|server| async move {
-            server.settled().await;
-            if server.state() == SourceState::Ready {
-                // Whoever does not list them in time has none in this turn.
-                let _ = tokio::time::timeout(SETTLES, server.shelf()).await;
-            }
-        });
-        futures_util::future::join_all(known).await;
+        settled(&self.servers()).await;
+    }
+
+    fn is_awaited_by(&self, user: &UserId) -> bool {
+        self.servers().iter().any(|server| is_for(server, user) && is_late(server))
+    }
+
+    async fn settled_for(&self, user: &UserId) {
+        let mut servers = self.servers();
+        servers.retain(|server| is_for(server, user));
+        settled(&servers).await;
     }
 
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
@@ -168,6 +168,19 @@ impl ToolSource for ResourceSource {
     }
 
     async fn stop(&self) {}
+}
+
+/// Waits until it is known what each of these servers has.
+async fn settled(servers: &[Arc<McpServer>]) {
+    // One that is not started is not started for this.
+    let known = servers.iter().filter(|server| is_late(server)).map(|server| async move {
+        server.settled().await;
+        if server.state() == SourceState::Ready {
+            // Whoever does not list them in time has none in this turn.
+            let _ = tokio::time::timeout(SETTLES, server.shelf()).await;
+        }
+    });
+    futures_util::future::join_all(known).await;
 }
 
 /// Whether a server runs whose resources are not known yet.

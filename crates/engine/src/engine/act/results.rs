@@ -99,7 +99,8 @@ pub(super) fn asked_anew(inner: &Inner, state: &State, turn: &Turn, asked: &Sett
     if settings == *turn.settings() && !demands {
         return Vec::new();
     }
-    let offered = if inner.is_settled() { inner.newly_offered(&state.owner, &state.journal, &settings) } else { None };
+    let offered =
+        if inner.is_settled(&state.owner) { inner.newly_offered(&state.owner, &state.journal, &settings) } else { None };
     let settings = Entry::Control(Control::Settings { settings: Box::new(settings) });
     std::iter::once(settings).chain(offered).collect()
 }

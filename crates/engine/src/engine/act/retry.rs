@@ -100,7 +100,7 @@ fn retry(
     bounds.hold(settings.approve, default, last.settings().approve)?;
     bounds.hold_open(settings.approve, default, state.overlay.approve.unwrap_or(default))?;
     // What was taken over from elsewhere was offered nothing here.
-    let is_settled = inner.is_settled();
+    let is_settled = inner.is_settled(&state.owner);
     let offered = inner.newly_offered(&state.owner, &state.journal, &settings).filter(|_| is_settled);
     let settings = (settings != *last.settings()).then(|| Box::new(settings));
     let retried = Entry::Control(Control::Retried { turn, settings, hides: last.hidden_by_retry().map(MessageId) });

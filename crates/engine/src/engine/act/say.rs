@@ -195,7 +195,7 @@ fn open(
     if !is_for_all {
         entries.push(Entry::Control(Control::Claimed(inner.next_claim(&state.journal))));
     }
-    let is_settled = inner.is_settled();
+    let is_settled = inner.is_settled(&state.owner);
     if is_settled && let Some(offered) = inner.newly_offered(&state.owner, &state.journal, settings) {
         entries.push(offered);
     }
