@@ -54,6 +54,12 @@ impl Engine {
         }
     }
 
+    /// The tools of this source by qualified name, sorted. Waits for it alone where it is starting, at most its start limit.
+    pub async fn tools_of(&self, source: &str) -> Vec<Arc<ToolDefinition>> {
+        self.inner().settle_sources(self.user(), |known| known == source).await;
+        self.tools_now().into_iter().filter(|tool| tool.source == source).collect()
+    }
+
     /// Those of these globs over the names of tools that leave none. `None` for as long as there is a source of which it is not
     /// known yet what it offers.
     pub fn globs_without_tools(&self, globs: &[String]) -> Option<Vec<String>> {

@@ -23,7 +23,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`] where there is no such tool.
     pub async fn agree(&self, source: &str, tool: Option<&str>) -> Result<Vec<String>, EngineError> {
-        self.inner.settle_sources(&self.user, |_| true).await;
+        self.inner.settle_sources(&self.user, |known| known == source).await;
         let catalog = self.inner.catalogs.of(&self.user);
         let all = catalog.tools.iter().chain(catalog.changed.values()).map(|found| &found.definition);
         let meant = |found: &&Arc<ToolDefinition>| found.source == source && tool.is_none_or(|tool| found.tool == tool);

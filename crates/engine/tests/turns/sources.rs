@@ -9,7 +9,8 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use turnwright_core::{
-    ApproveMode, CallId, Control, Entry, Journal, ProviderFailure, ProviderFailureKind, Seq, TurnStatus, UserId, Verdict,
+    ApproveMode, CallId, Control, Entry, Journal, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition, TurnStatus,
+    UserId, Verdict,
 };
 use turnwright_engine::{
     CallContext, CallLimits, Choice, Event, NewMessage, SettingsOverlay, SourceCall, SourceSet, SourceState, SourceTool,
@@ -307,4 +308,21 @@ async fn nobody_waits_for_the_source_of_another_and_nobody_is_told_of_it() {
     assert_eq!(timeout(soon, ben.tools()).await.expect("what is there").len(), 2);
     assert_eq!(ben.globs_without_tools(&["anns*".to_owned()]), Some(vec!["anns*".to_owned()]));
     assert_eq!(anns.is_awaited.available_permits(), 0);
+}
+
+/// One is ready, the other is starting and stays so.
+#[tokio::test(start_paused = true)]
+async fn the_tools_of_one_source_are_told_without_waiting_for_another() {
+    let late = Late::new("late");
+    let engine = engine(MemoryStore::default(), ScriptedProvider::new([]), source("tools"), Setup::default());
+    let both: Arc<[Arc<dyn ToolSource>]> = Arc::new([Arc::new(source_of_go("tools").foreign()), late.clone()]);
+    engine.follow_sources(Arc::new(Changing(Mutex::new(both))));
+    engine.keep_pins(Arc::new(MemoryDocuments::default())).await;
+    let soon = Duration::from_mins(1);
+    let names = |tools: Vec<Arc<ToolDefinition>>| tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(timeout(soon, engine.tools_of("tools")).await.expect("it is ready")), ["tools__go"]);
+    assert_eq!(timeout(soon, engine.agree("tools", None)).await.expect("it is ready").unwrap(), ["tools__go"]);
+    assert_eq!(late.is_awaited.available_permits(), 0);
+    late.goes_up.add_permits(1);
+    assert_eq!(names(timeout(soon, engine.tools_of("late")).await.expect("it got ready")), ["late__go"]);
 }

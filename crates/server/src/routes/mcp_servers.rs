@@ -219,8 +219,7 @@ pub(super) async fn tools(
     Search(page): Search<PageQuery>,
 ) -> Result<Response, ApiError> {
     state.servers()?.one(&named.id).await?;
-    let all = state.engine().tools().await;
-    let tools = all.iter().filter(|tool| tool.source == named.id).map(|definition| tool(&state, definition)).collect();
+    let tools = state.engine().tools_of(&named.id).await.iter().map(|definition| tool(&state, definition)).collect();
     let mut list = with_set_aside(
         &state,
         page.part(&format!("mcp/servers/{}/tools", named.id), tools, |tool: &api::Tool| tool.id.clone())?,

@@ -167,8 +167,8 @@ async fn conversation_tools(state: &ServerState, id: &ConversationId) -> Result<
 }
 
 async fn find(state: &ServerState, choice: &api::ToolName) -> Result<Arc<ToolDefinition>, ApiError> {
-    let tools = state.engine().tools().await;
-    let found = tools.into_iter().find(|tool| tool.source == choice.server_id && tool.tool == choice.tool_name);
+    let tools = state.engine().tools_of(&choice.server_id).await;
+    let found = tools.into_iter().find(|tool| tool.tool == choice.tool_name);
     found.ok_or_else(|| {
         let detail =
             format!("there is no tool `{}` of `{}`; GET /api/v1/tools lists what there is", choice.tool_name, choice.server_id);

@@ -157,8 +157,7 @@ impl Tools {
             let what = format!("there is no server `{label}` here; GET /api/v1/tools names them as `server_id`");
             return Err(ApiError::invalid(what).about(format!("{place}.server_label")));
         }
-        let offered = state.engine().tools().await;
-        let tools: Vec<&Arc<ToolDefinition>> = offered.iter().filter(|tool| tool.source == label).collect();
+        let tools = state.engine().tools_of(label).await;
         let allowed = tool.get("allowed_tools").filter(|allowed| !allowed.is_null());
         let taken = tools.iter().filter(|tool| allowed.is_none_or(|allowed| is_named(allowed, tool)));
         let taken: Vec<String> = taken.map(|tool| tool.name.clone()).collect();
