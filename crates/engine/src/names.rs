@@ -16,13 +16,25 @@ pub fn qualified(source: &str, tool: &str) -> String {
     if is_one_pair && is_valid(&plain) && !ends_in_hash(&plain) {
         return plain;
     }
+    format!("{}_{}", readable(&plain), hash_of(source, tool))
+}
+
+/// Whether a glob over qualified names can let in a tool of this source, whatever tools it has.
+pub(crate) fn may_let_in(glob: &str, source: &str) -> bool {
+    let literal = glob.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
+    let names_begin = readable(&format!("{source}__"));
+    literal.starts_with(&names_begin) || (literal.len() < glob.len() && names_begin.starts_with(literal))
+}
+
+/// What is valid for every provider, as much as there is room for before a hash.
+fn readable(plain: &str) -> String {
     let mut readable: String =
         plain.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect();
     if !readable.starts_with(|c: char| c.is_ascii_alphabetic()) {
         readable.insert_str(0, "t_");
     }
     readable.truncate(MAX_NAME_BYTES - HASH_BYTES - 1);
-    format!("{readable}_{}", hash_of(source, tool))
+    readable
 }
 
 /// Whether a name looks as if it had been changed, and so could be that of another pair.
@@ -72,6 +84,22 @@ mod tests {
         assert_eq!(long.len(), MAX_NAME_BYTES);
         assert!(is_valid(&long) && is_valid(&qualified("1", "ü")));
         assert_ne!(long, qualified("server", &"x".repeat(201)));
+    }
+
+    #[test]
+    fn a_glob_may_let_in_the_tools_of_those_sources_whose_names_can_begin_so() {
+        let lets_in = |glob: &str| ["files", "files_2", "web", "my server"].map(|source| may_let_in(glob, source));
+        assert_eq!(lets_in("*"), [true; 4]);
+        assert_eq!(lets_in("*__read"), [true; 4]);
+        assert_eq!(lets_in("files__*"), [true, false, false, false]);
+        assert_eq!(lets_in("files__read"), [true, false, false, false]);
+        assert_eq!(lets_in("files*"), [true, true, false, false]);
+        assert_eq!(lets_in("f[i]les__read"), [true, true, false, false]);
+        assert_eq!(lets_in("{web,files}__*"), [true; 4]);
+        assert_eq!(lets_in("my_server__*"), [false, false, false, true]);
+        assert_eq!(lets_in("files"), [false; 4]);
+        let long = "x".repeat(90);
+        assert!(may_let_in(&qualified(&long, "read"), &long));
     }
 
     #[test]

@@ -8,9 +8,30 @@ use turnwright_core::{Control, Entry, Journal, ToolDefinition, Turn};
 
 use super::{Driver, Halt};
 use crate::Event;
+use crate::names::may_let_in;
 
 /// How long sources may start before who watches is told what is waited for.
 const UNTOLD_WAIT: Duration = Duration::from_secs(2);
+
+/// The sources that a turn waits for.
+enum Meant {
+    /// All that its user has.
+    All,
+    /// Those that may have a tool that these globs let in.
+    ByGlobs(Vec<String>),
+    /// Those of these names.
+    Named(HashSet<String>),
+}
+
+impl Meant {
+    fn is(&self, source: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::ByGlobs(globs) => globs.iter().any(|glob| may_let_in(glob, source)),
+            Self::Named(names) => names.contains(source),
+        }
+    }
+}
 
 impl Driver {
     /// Before a turn's first model call, also since somebody took it up again, or where a task is taken up: waits for sources that are starting, and stores what is
@@ -25,23 +46,27 @@ impl Driver {
         let (settings, meant) = {
             let state = self.live.lock();
             match state.journal.open_turn() {
-                Some(turn) if turn.steps() == 0 || is_taken_up_again(&state.journal) => (Some(turn.settings().clone()), None),
+                Some(turn) if turn.steps() == 0 || is_taken_up_again(&state.journal) => {
+                    let settings = turn.settings().clone();
+                    let meant = settings.tools.clone().map_or(Meant::All, Meant::ByGlobs);
+                    (Some(settings), meant)
+                }
                 // A task is asked for at its source, which must be there for that.
-                Some(turn) if turn.calls().any(|call| call.task.is_some() && !call.is_answered) => (None, None),
+                Some(turn) if turn.calls().any(|call| call.task.is_some() && !call.is_answered) => (None, Meant::All),
                 Some(_) => {
                     let is_unknown = |tool: &&Arc<ToolDefinition>| !tool.is_search() && catalog.get(&tool.name).is_none();
                     let unknown = state.journal.offered().iter().filter(is_unknown);
-                    (None, Some(unknown.map(|tool| tool.source.clone()).collect::<HashSet<String>>()))
+                    (None, Meant::Named(unknown.map(|tool| tool.source.clone()).collect()))
                 }
                 None => return Ok(()),
             }
         };
-        if meant.as_ref().is_some_and(HashSet::is_empty) {
+        if matches!(&meant, Meant::Named(names) if names.is_empty()) {
             return Ok(());
         }
         self.live.lock().watchers.release();
         let owner = &self.live.owner;
-        let is_meant = |source: &str| meant.as_ref().is_none_or(|meant| meant.contains(source));
+        let is_meant = |source: &str| meant.is(source);
         let settle = self.inner.settle_sources(owner, is_meant);
         let patience = tokio::time::sleep(UNTOLD_WAIT);
         tokio::pin!(settle, patience);

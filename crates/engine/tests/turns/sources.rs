@@ -9,12 +9,12 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use turnwright_core::{
-    ApproveMode, CallId, Control, Entry, Journal, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition, TurnStatus,
-    UserId, Verdict,
+    ApproveMode, CallId, Control, ConversationId, Entry, Journal, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition,
+    TurnStatus, UserId, Verdict,
 };
 use turnwright_engine::{
-    CallContext, CallLimits, Choice, Event, NewMessage, SettingsOverlay, SourceCall, SourceSet, SourceState, SourceTool,
-    ToolError, ToolOutput, ToolSource, TurnState, WatchFrom,
+    CallContext, CallLimits, Choice, Engine, Event, NewMessage, SettingsOverlay, SourceCall, SourceSet, SourceState,
+    SourceTool, ToolError, ToolOutput, ToolSource, TurnState, WatchFrom,
 };
 use turnwright_testkit::{Answer, MemoryDocuments, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -83,7 +83,7 @@ async fn a_call_to_a_source_that_was_taken_out_fails_and_the_others_run() {
         Answer::whole([text("Done.")]),
     ]);
     let set = Arc::new(Changing(Mutex::new(Arc::new([]))));
-    let engine: Arc<Mutex<Option<turnwright_engine::Engine>>> = Arc::default();
+    let engine: Arc<Mutex<Option<Engine>>> = Arc::default();
     let (changing, handle) = (Arc::clone(&set), Arc::clone(&engine));
     let leave = ScriptedTool::new("leave", move |_, _| {
         let mut sources = changing.0.lock().unwrap();
@@ -167,6 +167,9 @@ async fn a_call_that_was_allowed_before_its_pinned_tool_changed_asks_again_and_t
     assert_eq!((world.source.effects().len(), world.engine.tools_set_aside()), (1, Vec::new()));
 }
 
+/// The name of one that only waits for others.
+const WAITS_FOR_OTHERS: &str = "waits";
+
 /// A source that is being started: what it offers is known once it is up.
 #[derive(Debug)]
 struct Late {
@@ -205,8 +208,14 @@ impl ToolSource for Late {
     }
     async fn settled(&self) {
         self.is_awaited.add_permits(1);
-        self.goes_up.acquire().await.unwrap().forget();
-        self.is_up.store(true, Ordering::SeqCst);
+        // Where it is closed, the limit of the start is over.
+        if let Ok(permit) = self.goes_up.acquire().await {
+            permit.forget();
+            self.is_up.store(true, Ordering::SeqCst);
+        }
+    }
+    fn wait_in_words(&self) -> Option<String> {
+        (self.name() != WAITS_FOR_OTHERS).then(|| self.name().to_owned())
     }
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
         self.source.call(call, context).await
@@ -276,6 +285,18 @@ async fn a_turn_that_is_taken_up_again_waits_for_the_sources_of_what_is_chosen_f
     assert!(late.source.effects().is_empty(), "{:?}", results(&journal));
 }
 
+/// The next notice in a conversation.
+async fn notice(engine: &Engine, id: &ConversationId) -> String {
+    let mut watch = engine.watch(id, WatchFrom::Now).await.unwrap();
+    loop {
+        let frame = watch.next().await.unwrap();
+        let told = |event: &Event| if let Event::Notice { text, .. } = event { Some(text.clone()) } else { None };
+        if let Some(text) = frame.events.iter().find_map(told) {
+            return text;
+        }
+    }
+}
+
 /// Ann's own server is starting for as long as Ben works.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_the_source_of_another_and_nobody_is_told_of_it() {
@@ -288,18 +309,8 @@ async fn nobody_waits_for_the_source_of_another_and_nobody_is_told_of_it() {
     let soon = Duration::from_mins(1);
     let sent = ben.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
     timeout(soon, bens.is_awaited.acquire()).await.expect("the own one is waited for").unwrap().forget();
-    let mut watch = ben.watch(&id(), WatchFrom::Now).await.unwrap();
-    let told = async {
-        loop {
-            let frame = watch.next().await.unwrap();
-            let notices =
-                frame.events.iter().filter_map(|event| if let Event::Notice { text, .. } = event { Some(text) } else { None });
-            if let Some(text) = notices.cloned().next() {
-                return text;
-            }
-        }
-    };
-    assert_eq!(timeout(soon, told).await.unwrap(), "waiting for what is starting and was never seen before: bens");
+    let told = timeout(soon, notice(&ben, &id())).await.unwrap();
+    assert_eq!(told, "waiting for what is starting and was never seen before: bens");
     bens.goes_up.add_permits(1);
     let ended = timeout(soon, ben.wait(&id(), sent.turn_id)).await.expect("nothing else is waited for").unwrap();
     assert_eq!(ended, completed());
@@ -325,4 +336,31 @@ async fn the_tools_of_one_source_are_told_without_waiting_for_another() {
     assert_eq!(late.is_awaited.available_permits(), 0);
     late.goes_up.add_permits(1);
     assert_eq!(names(timeout(soon, engine.tools_of("late")).await.expect("it got ready")), ["late__go"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_waits_for_those_sources_alone_that_can_have_what_is_chosen_for_it() {
+    let (late, waits) = (Late::new("late"), Late::new(WAITS_FOR_OTHERS));
+    let provider = ScriptedProvider::new([Answer::whole([text("Done.")]), Answer::whole([text("Done.")])]);
+    let engine = engine(MemoryStore::default(), provider, source("tools"), Setup::default());
+    let all: Arc<[Arc<dyn ToolSource>]> = Arc::new([source("tools"), late.clone(), waits.clone()]);
+    engine.follow_sources(Arc::new(Changing(Mutex::new(all))));
+    let soon = Duration::from_mins(1);
+    let chosen = |glob: &str| SettingsOverlay { tools: Some(vec![glob.to_owned()]), ..SettingsOverlay::default() };
+    let message = |glob| NewMessage { create: true, overlay: chosen(glob), ..NewMessage::text("go") };
+    let sent = engine.send(&id(), message("tools__*")).await.unwrap();
+    let ended = timeout(soon, engine.wait(&id(), sent.turn_id)).await.expect("nothing is waited for").unwrap();
+    assert_eq!(ended, completed());
+    assert_eq!((late.is_awaited.available_permits(), waits.is_awaited.available_permits()), (0, 0));
+    // All may have a tool that ends so. Those that only wait for others are not told of.
+    let sent = engine.send(&id(), message("*__go")).await.unwrap();
+    timeout(soon, late.is_awaited.acquire()).await.expect("it is waited for").unwrap().forget();
+    assert_eq!(
+        timeout(soon, notice(&engine, &id())).await.unwrap(),
+        "waiting for what is starting and was never seen before: late"
+    );
+    late.goes_up.close();
+    waits.goes_up.close();
+    assert_eq!(timeout(soon, notice(&engine, &id())).await.unwrap(), "not ready in time, left out of this turn: late");
+    assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
 }
