@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use turnwright_core::Seq;
 use turnwright_engine::{Event, Frame};
 
 use crate::sse::{COME_BACK, Cut, Fold};
@@ -13,6 +14,15 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
+    /// Goes on after this entry: that is the last stored one until another is told.
+    pub(crate) fn after(seq: Option<Seq>) -> Self {
+        let mut feed = Self::default();
+        if let Some(seq) = seq {
+            feed.set_id(seq.get());
+        }
+        feed
+    }
+
     fn set_id(&mut self, seq: u64) {
         self.id_line.clear();
         // Writing to memory does not fail.

@@ -462,6 +462,13 @@ async fn events_go_on_after_the_position_that_is_named() {
     let rest = first_chunk(vec![("last-event-id", "2".to_owned())]).await;
     assert_eq!(seqs(&rest), (3..=last).collect::<Vec<_>>());
     assert!(rest.contains(r#""type":"turn.finished""#));
+    // Whoever loses the connection again goes on from there, wherever that is.
+    for after in 1..last {
+        let rest = first_chunk(vec![("last-event-id", after.to_string())]).await;
+        let ids = rest.split_terminator("\n\n").map(|event| event.strip_prefix("id: ")?.lines().next()?.parse::<u64>().ok());
+        let ids: Option<Vec<u64>> = ids.collect();
+        assert!(ids.is_some_and(|ids| ids.is_sorted() && ids.iter().all(|id| (after..=last).contains(id))), "{rest}");
+    }
 }
 
 #[tokio::test]

@@ -93,12 +93,16 @@ pub(super) async fn events(
         Some("now") => WatchFrom::Now,
         Some(text) => WatchFrom::After(Seq::new(text.parse().map_err(|_| no_position(text))?)),
     };
+    let feed = match from {
+        WatchFrom::After(seq) => Feed::after(seq),
+        WatchFrom::Now => Feed::default(),
+    };
     let stream = OpenStream::of(&state)?;
     let watch = state.engine().watch(&id, from).await.map_err(|error| match error {
         EngineError::Invalid { what } => ApiError::bad_request("unknown_position", what),
         error => error.into(),
     })?;
-    Ok(sse::response(watch, Feed::default(), stream).await)
+    Ok(sse::response(watch, feed, stream).await)
 }
 
 /// The message of the open turn, 204 where no turn is open; or what follows on a position, 204 where nothing does.
