@@ -211,8 +211,8 @@ impl Engine {
     /// Stores a person's decision about a call. Answered once: whoever comes second is told.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::NotWaiting`]; [`EngineError::Invalid`] where the arguments do not fit the
-    /// tool or a deny rule matches them.
+    /// [`EngineError::NotFound`], [`EngineError::NotWaiting`]; [`EngineError::Invalid`] where the call waits for another kind of
+    /// decision, the arguments do not fit the tool or a deny rule matches them.
     pub async fn decide(&self, id: &ConversationId, call: CallId, choice: Choice) -> Result<(), EngineError> {
         self.decide_and_remember(id, call, choice, None).await.map(drop)
     }

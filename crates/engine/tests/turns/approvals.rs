@@ -46,6 +46,9 @@ async fn a_call_that_needs_approval_parks_the_turn_and_runs_once_allowed() {
     let waiting = world.engine.waiting(&world.id).await.unwrap();
     assert_eq!((waiting[0].call, waiting[0].rule.as_deref()), (call, Some("approve mode ask")));
     assert!(world.source.effects().is_empty());
+    let wrong = world.engine.decide(&world.id, call, choice(Verdict::Happened)).await.unwrap_err();
+    let what = format!("`{call}` cannot be decided like this: it waits to be allowed: decide allow or deny");
+    assert_eq!(wrong, EngineError::Invalid { what });
     world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
     let turn = world.journal().await.turn().unwrap().id();
     assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());

@@ -426,8 +426,8 @@ async fn answer(
         engine.answer_all(conversation, answers, key).await?;
     } else if let Some(call) = not_ours {
         // A stream that changes nothing would be asked for at once again.
-        let why = "it runs at the client that offers it: deny it, or wait for its result".to_owned();
-        return Err(EngineError::NotWaiting { call, why }.into());
+        let why = "it runs at the client that offers it: deny it, or wait for its result";
+        return Err(ApiError::invalid(format!("`{call}` cannot be decided like this: {why}")));
     }
     Ok((turn, Begin::Continue { after, joined }))
 }

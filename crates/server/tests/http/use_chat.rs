@@ -86,7 +86,7 @@ async fn a_yes_to_what_only_another_client_can_run_is_refused() {
     let parts = server.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui&ui=6").await.json()["data"][1]["parts"].clone();
     let call = parts.as_array().unwrap().iter().find_map(|part| part["toolCallId"].as_str()).unwrap().to_owned();
     let refused = server.post("/api/chat?ui=6", answers("turn_1", &[(&call, true)])).await;
-    assert_eq!((refused.status.as_u16(), &refused.json()["code"]), (409, &json!("not_waiting")), "{}", refused.body);
+    assert_eq!((refused.status.as_u16(), &refused.json()["code"]), (422, &json!("invalid_request")), "{}", refused.body);
     let denied = server.post("/api/chat?ui=6", answers("turn_1", &[(&call, false)])).await;
     assert!(denied.body.contains("Then not."), "{}", denied.body);
 }

@@ -242,7 +242,8 @@ fn decision(
             Err("it waits to be allowed: decide allow or deny")
         }
     };
-    fits.map_err(|why: &str| EngineError::NotWaiting { call, why: why.to_owned() })?;
+    // Not as where it was decided before: it waits all the same.
+    fits.map_err(|why: &str| EngineError::Invalid { what: format!("`{call}` cannot be decided like this: {why}") })?;
     let may_run = choice.verdict.lets_run();
     let arguments = changed(choice, view.arguments);
     if arguments.is_some() && !may_run {
