@@ -65,7 +65,7 @@ pub use overrides::Overrides;
 pub use problem::{Place, Problem, Problems};
 pub use provider::{Dialect, Profile, ProviderConfig};
 pub use root::{Approval, Auth, Config, Durability, OidcConfig, Server, Settings, Storage, TlsConfig, ToolActivity};
-pub use schema::json_schema;
+pub use schema::{json_schema, printed_schema};
 pub use secret::Secret;
 pub(crate) use secret::{MASK, argument_without_secrets, without_secrets_and_keys};
 pub use telemetry::{LogFormat, TelemetryConfig};

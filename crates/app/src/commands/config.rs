@@ -1,6 +1,6 @@
 //! `turnwright config`: what is configured. Starts nothing.
 
-use turnwright_host::config::{self, Problem, find, json_schema};
+use turnwright_host::config::{self, Problem, find, printed_schema};
 
 use crate::cli::{Config, Everywhere};
 use crate::exit::{Exit, Failure};
@@ -10,7 +10,7 @@ use crate::output::{Output, say};
 pub(super) fn run(everywhere: &Everywhere, command: Config, output: &mut Output) -> Result<Exit, Failure> {
     let overrides = opened::overrides(everywhere);
     if let Config::Schema = command {
-        output.json_pretty(&json_schema());
+        output.json_pretty(&printed_schema());
         return Ok(Exit::Done);
     }
     let environment = opened::environment()?;

@@ -34,6 +34,7 @@ pub struct McpConfig {
 /// An MCP server. It has exactly one of `command`, `url` and `image`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["command"] }, { "required": ["url"] }, { "required": ["image"] }]))]
 pub struct McpServer {
     /// The program of a server that talks over its standard input and output.
     #[schemars(extend("format" = "program"))]

@@ -13,6 +13,40 @@ pub fn json_schema() -> Value {
     settings.with_transform(WithoutNull).into_generator().into_root_schema_for::<Config>().to_value()
 }
 
+/// The same for editors and other programs, which see the file before its variables are put in: what is no text may be written as
+/// one with a variable in it, such as `"${PORT:-8700}"`.
+pub fn printed_schema() -> Value {
+    let mut schema = json_schema();
+    let_variables_in(&mut schema);
+    schema
+}
+
+fn let_variables_in(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.values_mut().for_each(let_variables_in);
+    }
+    for key in ["additionalProperties", "items"] {
+        object.get_mut(key).into_iter().for_each(let_variables_in);
+    }
+    // Where there are several forms, one of them is a text.
+    if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+        choices.iter_mut().filter(|choice| choice.get("properties").is_some()).for_each(let_variables_in);
+    }
+    let is_value = matches!(object.get("type").and_then(Value::as_str), Some("integer" | "number" | "boolean" | "array"));
+    let is_word = object.contains_key("enum") || (object.contains_key("oneOf") && !object.contains_key("properties"));
+    if !is_value && !is_word {
+        return;
+    }
+    let mut both = serde_json::Map::new();
+    for key in ["title", "description", "default"] {
+        both.extend(object.remove(key).map(|value| (key.to_owned(), value)));
+    }
+    let of_variables = json!({ "type": "string", "pattern": r"\$\{" });
+    both.insert("anyOf".to_owned(), json!([std::mem::take(object), of_variables]));
+    *object = both;
+}
+
 /// TOML has no null: a key that may be left out is just not required.
 #[derive(Debug, Clone)]
 struct WithoutNull;

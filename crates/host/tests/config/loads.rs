@@ -7,6 +7,7 @@ use turnwright_core::policy::{Action, RuleText};
 use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort};
 use turnwright_host::config::{
     ConfigFile, Dialect, Durability, McpFile, McpTool, McpTransport, Overrides, Profile, Secret, expand, json_schema, load,
+    printed_schema,
 };
 use turnwright_host::environment::Environment;
 
@@ -325,6 +326,30 @@ fn the_schema_describes_every_key_and_knows_no_null() {
         "What comes before the API's own path, such as `http://127.0.0.1:8080/v1`."
     );
     assert_eq!(schema["properties"]["approve"]["enum"], serde_json::json!(["ask", "all", "none", "read-only"]));
+}
+
+#[test]
+fn the_printed_schema_takes_variables_for_what_is_no_text() {
+    let schema = printed_schema();
+    let with_variable = serde_json::json!({"type": "string", "pattern": r"\$\{"});
+    for place in [
+        "/properties/approve",
+        "/properties/max_steps",
+        "/properties/log_format",
+        "/properties/providers/additionalProperties/properties/models",
+        "/properties/mcp/properties/servers/additionalProperties/properties/enabled",
+        "/properties/approval/properties/rules/items/properties/when/additionalProperties/anyOf/1/properties/min",
+    ] {
+        let (key, plain) = (schema.pointer(place).unwrap_or(&serde_json::Value::Null), json_schema());
+        let written = plain.pointer(place).unwrap();
+        assert_eq!(key["description"], written["description"], "{place}");
+        assert_eq!(key["anyOf"][0]["type"], written["type"], "{place}");
+        assert_eq!(key["anyOf"][1], with_variable, "{place}");
+    }
+    assert_eq!(schema["properties"]["system_prompt"]["type"], "string");
+    let ways = ["command", "url", "image"].map(|key| serde_json::json!({"required": [key]}));
+    assert_eq!(schema["properties"]["mcp"]["properties"]["servers"]["additionalProperties"]["oneOf"], serde_json::json!(ways));
+    load_text("max_steps = \"${STEPS:-7}\"\nmcp.servers.a = { command = \"x\", enabled = \"${ON:-false}\" }").unwrap();
 }
 
 #[test]
