@@ -384,7 +384,7 @@ impl Engine {
     /// Hides a message from people and models. Its entry stays.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`]; [`EngineError::Invalid`] where its turn is open.
+    /// [`EngineError::NotFound`]; [`EngineError::TurnOpen`] where its turn is; [`EngineError::Invalid`] where it is a result.
     pub async fn hide(&self, id: &ConversationId, message: MessageId) -> Result<(), EngineError> {
         let (engine, id) = (self.clone(), id.clone());
         let hide = async move {
@@ -536,9 +536,11 @@ fn cancel(inner: &Inner, state: &State, (turn, bounds): (Option<TurnId>, Bounds)
 fn hide(state: &State, message: MessageId) -> Result<Act<()>, EngineError> {
     let entries = match state.journal.entry(message.0).map(|stored| &*stored.entry) {
         Some(Entry::User(_) | Entry::Assistant(_)) if state.journal.is_hidden(message) => Vec::new(),
-        // The model would not know of the calls that it made there, and make them again.
-        Some(Entry::Assistant(_)) if state.journal.open_turn().is_some_and(|turn| turn.id().0 <= message.0) => {
-            return Err(EngineError::Invalid { what: "the message is part of an open turn: cancel that first".to_owned() });
+        // It is being answered; and the model would not know of the calls that it made there, and make them again.
+        Some(Entry::User(_) | Entry::Assistant(_))
+            if state.journal.open_turn().is_some_and(|turn| turn.id().0 <= message.0) =>
+        {
+            return Err(EngineError::TurnOpen { why: "the message is part of an open turn: cancel that first".to_owned() });
         }
         Some(Entry::User(_) | Entry::Assistant(_)) => vec![Entry::Control(Control::Hidden { message })],
         Some(Entry::Result(_)) => {
