@@ -50,7 +50,7 @@ pub use budgets::{BudgetConfig, BudgetsConfig, UserBudgetsConfig};
 pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
 pub(crate) use endpoint::{added, key_names, key_path, model_facts};
 pub use expand::{ExpandError, Expanded, expand};
-pub(crate) use format::base_url;
+pub(crate) use format::{base_url, server_name};
 pub use http::{HttpAuthentication, HttpBasic, HttpNamed, HttpOperations, HttpTools};
 pub use knowledge::{EmbeddingsConfig, InstructionsConfig, KnowledgeConfig, KnowledgeFolder, MemoryConfig};
 pub use limits::LimitsConfig;

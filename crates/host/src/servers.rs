@@ -23,6 +23,8 @@ use turnwright_core::{DriverId, UserId};
 use turnwright_engine::{Document, Engine, EngineError, SourceState, StoreError, ToolSource};
 use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice, without_last_lines};
 
+use crate::config::server_name;
+
 use by::By;
 pub use by::ServerRights;
 pub use import::{McpImport, McpImported};
@@ -100,19 +102,10 @@ pub enum McpChangeError {
     Store(#[from] StoreError),
 }
 
-/// The most bytes of the name of a server that is added.
-const MAX_NAME_BYTES: usize = 128;
-
-/// Whether a server may be added under this name: it stands in addresses, of which browsers take `.` and `..` out however they are
-/// written, in keys of stores, and before the tools' names in rules.
+/// Whether a server may be added under this name.
 fn fits(name: &str) -> Result<(), McpChangeError> {
-    let is_step = matches!(name, "." | "..");
-    if is_step || name.len() > MAX_NAME_BYTES || name.contains("__") || name.chars().any(char::is_control) {
-        let expected = "a name without `__`, line breaks and other control characters, not `.` or `..`";
-        let what = format!("a server cannot be called {name:?}: choose {expected}, at most {MAX_NAME_BYTES} bytes");
-        return Err(McpChangeError::Invalid(what));
-    }
-    Ok(())
+    let refused = |expected| McpChangeError::Invalid(format!("a server cannot be called {name:?}: choose {expected}"));
+    server_name(name).map_err(refused)
 }
 
 impl McpServers {

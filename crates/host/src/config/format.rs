@@ -24,6 +24,23 @@ pub(crate) struct Bases<'a> {
     pub(crate) home: Option<&'a Path>,
 }
 
+/// The most bytes of the name of an MCP server.
+const MAX_SERVER_NAME_BYTES: usize = 128;
+
+/// Whether an MCP server may have this name, else what would be right: it stands in addresses, of which browsers take `.` and `..` out
+/// however they are written, in keys of stores, and before the tools' names in rules.
+pub(crate) fn server_name(name: &str) -> Result<(), String> {
+    let is_step = matches!(name, "." | "..");
+    if name.is_empty() {
+        return Err("a name that is not empty".to_owned());
+    }
+    if is_step || name.len() > MAX_SERVER_NAME_BYTES || name.contains("__") || name.chars().any(char::is_control) {
+        let right = "a name without `__`, line breaks and other control characters, not `.` or `..`";
+        return Err(format!("{right}, at most {MAX_SERVER_NAME_BYTES} bytes"));
+    }
+    Ok(())
+}
+
 /// The text as it is used, or what would be right.
 pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String, String> {
     let must = |is_right: bool, right: &str| if is_right { Ok(text.to_owned()) } else { Err(right.to_owned()) };
@@ -68,7 +85,7 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             !text.is_empty() && !text.contains('/'),
             "a name without `/`, because a model is PROVIDER/MODEL, split at the first `/`",
         ),
-        "server-name" => must(!text.is_empty(), "a name that is not empty"),
+        "server-name" => server_name(text).map(|()| text.to_owned()),
         "knowledge-name" => must(
             !text.is_empty()
                 && text.len() <= 64

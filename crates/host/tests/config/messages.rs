@@ -247,6 +247,17 @@ fn a_missing_variable_is_named_with_its_key_and_both_ways_out() {
 }
 
 #[test]
+fn a_server_in_a_file_has_a_name_under_which_it_could_be_added() {
+    let right = "a name without `__`, line breaks and other control characters, not `.` or `..`, at most 128 bytes";
+    for name in ["a__a", "..", &"x".repeat(129)] {
+        says(
+            &format!("[mcp.servers.\"{name}\"]\ncommand = \"t\""),
+            &[&format!("turnwright.toml:1: the name {name:?} in [mcp.servers] is not valid; it must be {right}")],
+        );
+    }
+}
+
+#[test]
 fn a_provider_must_be_askable() {
     says(
         "[providers.local]\nbase_url = \"http://127.0.0.1:8080/v1\"",
