@@ -447,7 +447,7 @@ pub(crate) enum Conversations {
         /// Its name
         id: ConversationId,
         /// The form
-        #[arg(long, value_name = "FORM")]
+        #[arg(long, value_name = "FORM", default_value = "openai")]
         format: ExportFormat,
     },
     /// Take conversations over from a file: OpenAI's messages, or an export of ChatGPT, Claude, Open WebUI or LibreChat

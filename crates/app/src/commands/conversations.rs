@@ -284,10 +284,15 @@ fn cut(text: &str) -> String {
 }
 
 fn conversation(conversation: &Conversation) -> serde_json::Value {
+    let overlay = &conversation.overlay;
     json!({
         "id": conversation.id,
         "title": conversation.title,
-        "settings": conversation.overlay,
+        "model": overlay.model,
+        "system_prompt": overlay.system_prompt,
+        "settings": overlay,
+        "tools": overlay.tools,
+        "pinned": overlay.pinned == Some(true),
         "created_at": timestamp(conversation.created_at_ms),
         "updated_at": timestamp(conversation.updated_at_ms),
     })

@@ -83,6 +83,12 @@ fn export(place: &Place, conversation: &str, form: &str) -> Value {
 fn a_history_leaves_whole_and_comes_back_the_same() {
     let (place, _model) = place_with_conversation();
     let first = export(&place, "c", "openai");
+    assert_eq!(place.json(&["conversations", "export", "c"]), first, "that is the form where none is named");
+    let listed = place.json(&["conversations", "list", "--json"]);
+    for key in ["model", "system_prompt", "tools"] {
+        assert_eq!((listed[0].get(key).is_some(), &listed[0][key]), (true, &listed[0]["settings"][key]), "{key} {listed:#}");
+    }
+    assert_eq!(listed[0]["pinned"], json!(false));
     let roles: Vec<_> = first.as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
     let expected = [
         "system",
