@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use turnwright_core::{
-    ApprovalId, CallId, ContentBlock, ContextPart, ElicitationId, Entry, MessageId, ModelRef, Sampling, Seq, TurnId, Usage,
+    ApprovalId, CallId, ContentBlock, ContextPart, ElicitationId, Entry, MessageId, ModelRef, ProviderFailure, Sampling, Seq,
+    TurnId, Usage,
 };
 
 use crate::weight::of_content;
@@ -52,6 +54,7 @@ pub enum Event {
         /// Why the model stopped: `stop | tool_calls | length | content_filter | error`.
         finish_reason: &'static str,
         /// What it cost.
+        #[serde(serialize_with = "with_nulls")]
         usage: Usage,
     },
     /// More text.
@@ -194,6 +197,7 @@ pub enum Event {
         /// Why there is no answer, where there is none.
         error: Option<String>,
         /// What it cost.
+        #[serde(serialize_with = "with_nulls")]
         usage: Usage,
     },
     /// A call runs.
@@ -234,6 +238,7 @@ pub enum Event {
     #[serde(rename = "usage")]
     Usage {
         /// The sum over its model calls.
+        #[serde(serialize_with = "with_nulls")]
         usage: Usage,
     },
     /// Something that people should know. Told, not stored, unless it follows from an entry.
@@ -278,13 +283,59 @@ pub enum Event {
         /// Why it was stopped: `refused | loop | budget`.
         #[serde(skip_serializing_if = "Option::is_none")]
         stop: Option<&'static str>,
-        /// Why, where it failed; what was tried and what came of it, where it was stopped since the model went in circles or a budget
-        /// is spent.
-        error: Option<String>,
+        /// What was tried and what came of it, where it was stopped since the model went in circles or a budget is spent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop_summary: Option<String>,
+        /// Why, where it failed.
+        error: Option<TurnError>,
     },
 }
 
+/// Why a turn failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TurnError {
+    /// A stable word, such as `rate_limit`; `turn_failed` where no provider did.
+    pub kind: &'static str,
+    /// The provider's HTTP status, where there was one.
+    pub status: Option<u16>,
+    /// For people.
+    pub message: String,
+    /// The provider's name for the request, where it gave one.
+    pub request_id: Option<String>,
+}
+
+impl TurnError {
+    /// Why a turn failed for this reason, by the failure of its provider where it has one.
+    pub fn new(reason: &str, failure: Option<&ProviderFailure>) -> Self {
+        Self {
+            kind: failure.map_or("turn_failed", |failure| failure.kind.as_str()),
+            status: failure.and_then(|failure| failure.status),
+            message: reason.to_owned(),
+            request_id: failure.and_then(|failure| failure.request_id.clone()),
+        }
+    }
+}
+
+/// Usage with all that there is to know, null where it is not known.
+fn with_nulls<S: Serializer>(usage: &Usage, serializer: S) -> Result<S::Ok, S::Error> {
+    let Usage { input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, reasoning_tokens, cost_usd } = usage;
+    let mut told = serializer.serialize_struct("Usage", 6)?;
+    told.serialize_field("input_tokens", input_tokens)?;
+    told.serialize_field("output_tokens", output_tokens)?;
+    told.serialize_field("cached_input_tokens", cached_input_tokens)?;
+    told.serialize_field("cache_write_tokens", cache_write_tokens)?;
+    told.serialize_field("reasoning_tokens", reasoning_tokens)?;
+    told.serialize_field("cost_usd", cost_usd)?;
+    told.end()
+}
+
 impl Event {
+    /// Why a turn failed or was stopped, in words, where this is its end.
+    pub fn why_it_ended(&self) -> Option<&str> {
+        let Self::TurnFinished { stop_summary, error, .. } = self else { return None };
+        error.as_ref().map(|error| error.message.as_str()).or(stop_summary.as_deref())
+    }
+
     /// About how many bytes it holds by itself; an entry is shared with the journal.
     pub(crate) fn weight(&self) -> usize {
         let texts = match self {

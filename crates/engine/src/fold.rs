@@ -7,9 +7,9 @@ use turnwright_core::{
     Outcome, ProviderFailure, SamplingOutcome, Seq, Step, StoredEntry, Turn, TurnId, TurnStatus, Usage, Waits, Wants,
 };
 
-use crate::Event;
 use crate::in_flight::tell_message;
 use crate::withheld::withheld;
+use crate::{Event, TurnError};
 
 /// Of a call whose model wrote none: who reads them reads JSON.
 const NO_ARGUMENTS: &str = "{}";
@@ -190,18 +190,19 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
                 out.push(Event::TurnStarted { turn_id: turn.id(), model: turn.settings().model.clone() });
             }
         }
-        Control::Ended { turn, status } => {
-            out.push(Event::Usage { usage: usage_of(journal, *turn, at) });
+        Control::Ended { turn: ended, status } => {
+            out.push(Event::Usage { usage: usage_of(journal, *ended, at) });
             let error = match status {
-                TurnStatus::Failed { reason } => Some(reason.clone()),
-                TurnStatus::Stopped { summary, .. } => summary.clone(),
-                TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit => None,
+                TurnStatus::Failed { reason } => Some(TurnError::new(reason, turn.and_then(Turn::failure))),
+                TurnStatus::Stopped { .. } | TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit => None,
             };
-            let stop = match status {
-                TurnStatus::Stopped { reason, .. } => Some(reason.as_contract()),
-                TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit | TurnStatus::Failed { .. } => None,
+            let (stop, stop_summary) = match status {
+                TurnStatus::Stopped { reason, summary, .. } => (Some(reason.as_contract()), summary.clone()),
+                TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit | TurnStatus::Failed { .. } => {
+                    (None, None)
+                }
             };
-            out.push(Event::TurnFinished { turn_id: *turn, status: status.as_contract(), stop, error });
+            out.push(Event::TurnFinished { turn_id: *ended, status: status.as_contract(), stop, stop_summary, error });
         }
         Control::Nudged { call, .. } => {
             let name = turn.and_then(|turn| turn.call(*call)).map(|call| call.name.to_owned()).unwrap_or_default();
@@ -260,7 +261,7 @@ mod tests {
     };
 
     use super::tell_assistant;
-    use crate::Event;
+    use crate::{Event, TurnError};
 
     #[test]
     fn arguments_that_a_model_did_not_write_are_told_as_an_empty_object() {

@@ -74,7 +74,7 @@ pub use engine::{
     WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
-pub use event::Event;
+pub use event::{Event, TurnError};
 pub use limits::{Limits, MAX_REASON_CHARS, MAX_TITLE_CHARS, OverLimit};
 pub use locks::{Lock, Locks};
 pub use names::qualified;

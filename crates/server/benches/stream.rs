@@ -22,7 +22,7 @@ fn plain_turn() -> Vec<Frame> {
     let message_id = MessageId(Seq::FIRST.next());
     let mut events = vec![Event::TurnStarted { turn_id, model: ModelRef::new("p", "m") }, Event::StepStarted { message_id }];
     events.extend((0..TOKENS).map(|token| Event::TextDelta { block: 0, offset: token * 4, text: "qzN ".to_owned() }));
-    events.push(Event::TurnFinished { turn_id, status: "completed", stop: None, error: None });
+    events.push(Event::TurnFinished { turn_id, status: "completed", stop: None, stop_summary: None, error: None });
     let frames =
         events.into_iter().map(|event| Frame { seq: Some(Seq::FIRST), events: Arc::from([event]), has_caught_up: true });
     frames.collect()

@@ -6,7 +6,7 @@ use turnwright_core::{
     AssistantMessage, CallId, Completion, ContextKind, ContextPart, ContextPlace, Control, ConversationId, CutOffCause, Entry,
     Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, Turn, TurnId, TurnStatus, Usage, text_of,
 };
-use turnwright_engine::{always, questions_in};
+use turnwright_engine::{TurnError, always, questions_in};
 
 use crate::arguments;
 use crate::budgets::budget_stop;
@@ -221,15 +221,8 @@ fn budget_of(reason: StopReason) -> Option<api::BudgetStop> {
 
 fn error(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<api::TurnError> {
     let TurnStatus::Failed { reason } = status else { return None };
-    Some(match failure {
-        Some(failure) => api::TurnError {
-            kind: failure.kind.as_str().to_owned(),
-            status: failure.status,
-            message: reason.clone(),
-            request_id: failure.request_id.clone(),
-        },
-        None => api::TurnError { kind: "turn_failed".to_owned(), status: None, message: reason.clone(), request_id: None },
-    })
+    let TurnError { kind, status, message, request_id } = TurnError::new(reason, failure);
+    Some(api::TurnError { kind: kind.to_owned(), status, message, request_id })
 }
 
 /// What models were shown besides the message at `seq`: it was gathered before an answer saw the message.

@@ -36,8 +36,8 @@ impl Rests {
         match event {
             Event::StepFinished { finish_reason, .. } => self.finish_reason = finish_reason,
             Event::TurnSuspended { .. } => return Some(Rest::Waits),
-            Event::TurnFinished { status, stop, error, .. } => {
-                let (stop, error) = (*stop, error.clone());
+            Event::TurnFinished { status, stop, .. } => {
+                let (stop, error) = (*stop, event.why_it_ended().map(str::to_owned));
                 return Some(Rest::Over { status, stop, finish_reason: self.finish_reason, error });
             }
             _ => {}
@@ -113,7 +113,7 @@ impl Updates {
                 out.push(changed(*call_id, fields));
             }
             // The answer has nothing of what was tried: the model did not come to one.
-            Event::TurnFinished { status: "stopped", error: Some(summary), .. } => {
+            Event::TurnFinished { status: "stopped", stop_summary: Some(summary), .. } => {
                 out.push(SessionUpdate::AgentMessageChunk(self.chunk(summary)));
             }
             _ => {}

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnwright_core::{
-    ApproveMode, AssistantBlock, Control, Entry, Finish, FinishReason, MessageId, NativeBlock, Seq, StoredEntry, StreamDelta,
+    ApproveMode, AssistantBlock, Control, Entry, Finish, FinishReason, MessageId, NativeBlock, ProviderFailure,
+    ProviderFailureKind, Seq, StoredEntry, StreamDelta,
 };
 use turnwright_engine::{Append, EngineError, Event, NewConversation, NewMessage, Store, TurnState, Watch, WatchFrom};
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
@@ -122,6 +124,24 @@ async fn who_comes_later_is_told_the_places_of_what_is_hidden_and_none_of_its_wo
 
 fn said(stored: &StoredEntry) -> Option<MessageId> {
     matches!(*stored.entry, Entry::User(_) | Entry::Assistant(_)).then_some(MessageId(stored.seq))
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_that_failed_is_told_with_all_that_is_known_of_it() {
+    let failure = ProviderFailure::new(ProviderFailureKind::Auth, "no key");
+    let failure = ProviderFailure { status: Some(401), request_id: Some("req_1".to_owned()), ..failure };
+    let world = world(ScriptedProvider::new([Answer::of([]).failing(failure)]), echo(), Setup::default()).await;
+    world.turn("go").await;
+    let events = world.engine.watch(&world.id, WatchFrom::After(None)).await.unwrap().next().await.unwrap().events;
+    let told: Vec<Value> = events.iter().map(|event| serde_json::to_value(event).unwrap()).collect();
+    let unknown = json!({"input_tokens": null, "output_tokens": null, "cached_input_tokens": null, "cache_write_tokens": null,
+        "reasoning_tokens": null, "cost_usd": null});
+    let error = json!({"kind": "auth", "status": 401, "message": "no key", "request_id": "req_1"});
+    let expected = [
+        json!({"type": "usage", "usage": unknown}),
+        json!({"type": "turn.finished", "turn_id": "turn_1", "status": "failed", "error": error}),
+    ];
+    assert_eq!(told[told.len() - 2..], expected);
 }
 
 #[tokio::test]

@@ -94,9 +94,10 @@ impl Running {
                 self.output = Some(ToolOutput { content, structured_content, is_error, diagnostic: None });
                 None
             }
-            Event::TurnFinished { turn_id, status, error, .. } if turn_id == self.turn => {
+            Event::TurnFinished { turn_id, status, stop_summary, error, .. } if turn_id == self.turn => {
                 let ended = self.output.take().unwrap_or_else(|| {
-                    let why = error.unwrap_or_else(|| format!("its turn is {status}"));
+                    let why = error.map(|error| error.message).or(stop_summary);
+                    let why = why.unwrap_or_else(|| format!("its turn is {status}"));
                     failure(format!("`{}` gave no result: {why}", self.tool))
                 });
                 self.note_told().await;

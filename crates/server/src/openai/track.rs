@@ -317,8 +317,8 @@ impl Track {
             Event::TurnSuspended { turn_id, .. } | Event::TurnHeld { turn_id, .. } if *turn_id == self.part.turn => {
                 self.end = Some(End::Suspended);
             }
-            Event::TurnFinished { turn_id, status, stop, error } if *turn_id == self.part.turn => {
-                self.end = Some(End::Finished { status, stop: *stop, error: error.clone() });
+            Event::TurnFinished { turn_id, status, stop, .. } if *turn_id == self.part.turn => {
+                self.end = Some(End::Finished { status, stop: *stop, error: event.why_it_ended().map(str::to_owned) });
             }
             _ => {}
         }

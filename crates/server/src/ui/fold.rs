@@ -314,9 +314,9 @@ impl UiFold {
                     self.end = Some(End::Suspended);
                 }
             }
-            Event::TurnFinished { turn_id, status, stop, error } => {
+            Event::TurnFinished { turn_id, status, stop, .. } => {
                 if *turn_id == self.turn {
-                    self.end = Some(End::Finished { status, stop: *stop, error: error.clone() });
+                    self.end = Some(End::Finished { status, stop: *stop, error: event.why_it_ended().map(str::to_owned) });
                 }
             }
         }

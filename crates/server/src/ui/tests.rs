@@ -6,7 +6,7 @@ use turnwright_core::{
     AssistantMessage, CallId, Completion, ContentBlock, Control, Declared, Entry, Finish, FinishReason, MessageId, ModelRef,
     Origin, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition, TurnId, TurnSettings, Usage, UserMessage, Verdict,
 };
-use turnwright_engine::{Event, Frame};
+use turnwright_engine::{Event, Frame, TurnError};
 
 use super::{Begin, UiFold, UiVersion};
 mod answered;
@@ -134,8 +134,8 @@ fn suspended() -> Event {
 }
 
 fn finished(status: &'static str) -> Event {
-    let error = (status == "failed").then(|| "it broke".to_owned());
-    Event::TurnFinished { turn_id: TurnId(seq(1)), status, stop: None, error }
+    let error = (status == "failed").then(|| TurnError::new("it broke", None));
+    Event::TurnFinished { turn_id: TurnId(seq(1)), status, stop: None, stop_summary: None, error }
 }
 
 fn fold_of(version: UiVersion, begin: Begin) -> UiFold {

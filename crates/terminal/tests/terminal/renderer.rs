@@ -48,7 +48,7 @@ fn finished(id: CallId, outcome: &'static str, content: &str, duration_ms: Optio
 }
 
 fn ended() -> Event {
-    Event::TurnFinished { turn_id: "turn_1".parse().unwrap(), status: "completed", stop: None, error: None }
+    Event::TurnFinished { turn_id: "turn_1".parse().unwrap(), status: "completed", stop: None, stop_summary: None, error: None }
 }
 
 /// What the events become, the answer and what is said beside it, pieces joined.

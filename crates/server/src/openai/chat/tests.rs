@@ -63,7 +63,8 @@ fn said_by(model: &str, number: u64, text: &str) -> Event {
 fn turn(middle: &[Event]) -> Frame {
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
     let first = entry(1, Entry::User(UserMessage { content: vec![ContentBlock::text("Go")], settings }));
-    let last = Event::TurnFinished { turn_id: TurnId(seq(1)), status: "completed", stop: None, error: None };
+    let last =
+        Event::TurnFinished { turn_id: TurnId(seq(1)), status: "completed", stop: None, stop_summary: None, error: None };
     let events: Vec<Event> = [first].into_iter().chain(middle.iter().cloned()).chain([last]).collect();
     Frame { seq: None, events: events.into(), has_caught_up: true }
 }

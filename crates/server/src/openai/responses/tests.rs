@@ -66,7 +66,7 @@ fn told(mut fold: ResponseFold, middle: impl IntoIterator<Item = Event>) -> Vec<
     let first = Event::Entry { seq: seq(1), at_ms: 0, entry: Arc::new(user) };
     let last = [
         Event::StepFinished { message_id: MessageId(seq(4)), finish_reason: "stop", usage: Usage::default() },
-        Event::TurnFinished { turn_id: TurnId(seq(1)), status: "completed", stop: None, error: None },
+        Event::TurnFinished { turn_id: TurnId(seq(1)), status: "completed", stop: None, stop_summary: None, error: None },
     ];
     let events: Vec<Event> = [first].into_iter().chain(middle).chain(last).collect();
     let mut out = Vec::new();
