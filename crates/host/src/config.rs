@@ -44,7 +44,7 @@ mod unusable;
 mod web;
 mod well_known;
 
-pub(crate) use added::mcp_server;
+pub(crate) use added::{mcp_server, mcp_server_takes_from_here};
 pub use apps::AppsConfig;
 pub use budgets::{BudgetConfig, BudgetsConfig, UserBudgetsConfig};
 pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};

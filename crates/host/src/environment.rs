@@ -23,6 +23,8 @@ pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     working_directory: PathBuf,
     command_helper: Vec<OsString>,
+    /// Whether nothing of it may be put into texts.
+    is_closed: bool,
     /// Where relative paths of files with secrets begin, where that is not the working directory.
     files_begin_at: Option<PathBuf>,
     /// The one place that knows all secrets of the process.
@@ -39,6 +41,7 @@ impl Environment {
             variables: std::env::vars_os().collect(),
             working_directory: std::env::current_dir()?,
             command_helper: Vec::new(),
+            is_closed: false,
             files_begin_at: None,
             secrets: KnownSecrets::default(),
         })
@@ -50,6 +53,7 @@ impl Environment {
             variables: BTreeMap::new(),
             working_directory: working_directory.into(),
             command_helper: Vec::new(),
+            is_closed: false,
             files_begin_at: None,
             secrets: KnownSecrets::default(),
         }
@@ -71,6 +75,16 @@ impl Environment {
     /// The same, for values that are written in a file of this folder.
     pub(crate) fn reading_in(&self, folder: &Path) -> Self {
         Self { files_begin_at: Some(folder.to_owned()), ..self.clone() }
+    }
+
+    /// The same, of which nothing is put into texts: they are somebody's who may know none of it.
+    pub(crate) fn closed(&self) -> Self {
+        Self { is_closed: true, ..self.clone() }
+    }
+
+    /// Whether nothing of it is put into texts.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// The one place that knows all secrets of the process; clones of an environment share it.

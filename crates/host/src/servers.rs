@@ -250,6 +250,7 @@ impl McpServers {
             }
             if after.config.get("url") != before.config.get("url") {
                 after.is_kept_outside = self.by.is_kept_outside();
+                self.by.may_send_elsewhere(&after.config)?;
             }
             self.by.may_add(&after.owner, change)?;
             moved::may_move(&before.config, &after.config, self.by.may_declare())?;

@@ -9,9 +9,20 @@ use super::check::Check;
 use super::document::{self, Node, NodeValue};
 use super::key_path::KeyPath;
 use super::meaning::Meaning;
-use super::secret_table::SecretTables;
+use super::secret_table::{SecretTables, takes_from_here};
 use super::{Config, McpServer, Place, Problem, Problems, schema};
 use crate::Environment;
+
+/// Whether something that this machine has would be put into keys of `[mcp.servers.NAME]`: by `${…}`, or by a table that says where a
+/// secret is.
+pub(crate) fn mcp_server_takes_from_here(keys: &Map<String, Value>) -> bool {
+    let schema = schema::json_schema();
+    let of_server = schema.pointer("/properties/mcp/properties/servers/additionalProperties");
+    keys.iter().any(|(key, value)| {
+        let of_key = of_server.and_then(|server| schema::properties(server)?.get(key));
+        takes_from_here(value, of_key.unwrap_or(&Value::Null))
+    })
+}
 
 /// Reads the keys of `[mcp.servers.NAME]` from JSON, variables put in. Relative paths start at `folder`; null is a key that
 /// is not there.

@@ -41,6 +41,9 @@ pub enum ExpandError {
         /// What is not there, and why.
         what: String,
     },
+    /// Nothing of this machine may stand there.
+    #[error("what this machine has is its own, and not put into a member's server")]
+    Closed,
     /// What is in the braces is no name.
     #[error("`${{{0}}}` names no variable; write `${{VAR}}` or `${{VAR:-default}}`, or `$${{` for a literal `${{`")]
     NotAName(String),
@@ -71,6 +74,9 @@ pub fn expand(text: &str, environment: &Environment) -> Result<Expanded, ExpandE
 }
 
 fn value(inside: &str, environment: &Environment) -> Result<String, ExpandError> {
+    if environment.is_closed() {
+        return Err(ExpandError::Closed);
+    }
     let folder = environment.working_directory();
     match inside {
         "userHome" => {

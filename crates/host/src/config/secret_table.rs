@@ -73,6 +73,20 @@ impl SecretTables<'_> {
     }
 }
 
+/// Whether there is a table where the schema asks for a secret, or in its place a text with a variable: what this machine has would be put in.
+pub(super) fn takes_from_here(value: &Value, schema: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("${"),
+        Value::Object(_) if is_secret(schema) => true,
+        Value::Object(keys) => keys.iter().any(|(key, value)| {
+            let of_key = properties(schema).and_then(|known| known.get(key)).or(schema.get("additionalProperties"));
+            key.contains("${") || takes_from_here(value, of_key.unwrap_or(&Value::Null))
+        }),
+        Value::Array(items) => items.iter().any(|item| takes_from_here(item, schema.get("items").unwrap_or(&Value::Null))),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 fn is_secret(schema: &Value) -> bool {
     let is = |key: &str, wanted: &[&str]| schema.get(key).and_then(Value::as_str).is_some_and(|found| wanted.contains(&found));
     is("type", &["string"]) && is("format", &["password", "database", "seal-key"])

@@ -3,10 +3,15 @@
 use serde_json::{Map, Value};
 use turnwright_core::UserId;
 
-use super::{Entry, McpChangeError, Origin, Owner};
+use super::{Entry, McpChangeError, Origin, Owner, sealed};
+use crate::config::mcp_server_takes_from_here;
 
 /// The keys of a member's server. Any other runs, reads or tells what is this machine's.
 const MEMBERS_KEYS: [&str; 7] = ["url", "headers", "enabled", "serial", "trust_annotations", "tools", "log_level"];
+
+/// Why something of this machine is not put into a member's server.
+const HOLDS_NOTHING: &str =
+    "a member's server holds no `${…}` and no `{file|env|keyring: …}`: what this machine has is its own";
 
 /// What a user may do to servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +69,15 @@ impl By {
         Err(McpChangeError::NotAllowed(format!("`{}` is everyone's; an admin can do this", entry.name)))
     }
 
+    /// Whether they may give another address to a server of these keys: what others had put in does not go there.
+    pub(super) fn may_send_elsewhere(&self, config: &Map<String, Value>) -> Result<(), McpChangeError> {
+        let Self::User { may: ServerRights::Own, .. } = self else { return Ok(()) };
+        if mcp_server_takes_from_here(&sealed::without_references(config)) {
+            return Err(McpChangeError::NotAllowed(HOLDS_NOTHING.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Whether they may have a server of these keys.
     pub(super) fn may_add(&self, owner: &Owner, config: &Map<String, Value>) -> Result<(), McpChangeError> {
         let Self::User { user, may, .. } = self else { return Ok(()) };
@@ -77,8 +91,8 @@ impl By {
         if let Some(key) = config.keys().find(|key| !MEMBERS_KEYS.contains(&key.as_str())) {
             return refuse(&format!("a member's server is reached by its `url`; `{key}` is for admins"));
         }
-        if Value::Object(config.clone()).to_string().contains("${") {
-            return refuse("a member's server holds no `${…}`: variables of this machine are its own");
+        if mcp_server_takes_from_here(config) {
+            return refuse(HOLDS_NOTHING);
         }
         Ok(())
     }

@@ -175,6 +175,25 @@ pub(super) fn kept(before: &Map<String, Value>, after: &Map<String, Value>) -> V
         .collect()
 }
 
+/// The keys as if no secret were typed in.
+pub(super) fn without_references(config: &Map<String, Value>) -> Map<String, Value> {
+    let mut plain = config.clone();
+    for name in names(config) {
+        let reference = format!("{BEFORE}{name}{AFTER}");
+        plain.values_mut().for_each(|value| replace(value, &reference));
+    }
+    plain
+}
+
+fn replace(value: &mut Value, reference: &str) {
+    match value {
+        Value::String(text) => *text = text.replace(reference, ""),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, reference)),
+        Value::Object(keys) => keys.values_mut().for_each(|value| replace(value, reference)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// Forgets the secrets of `before` that `after` does not have.
 pub(super) async fn forget(before: &Map<String, Value>, after: &Map<String, Value>, tokens: &dyn TokenStore) {
     let kept = names(after);

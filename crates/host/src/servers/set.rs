@@ -1,5 +1,6 @@
 //! The MCP servers of a host at one moment, and all sources that its engine offers.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +14,7 @@ use turnwright_store::Storage;
 use super::sealed::{self, Unopened};
 use super::sign_ins::SignIns;
 use super::stored::{KIND, Stored};
+use super::ways::is_members;
 use crate::sources::{Server, server_config};
 use crate::{Environment, Needs, config};
 
@@ -303,9 +305,18 @@ impl ServerSet {
         Ok(McpServer::shared_in(config, self.surroundings.clone()))
     }
 
+    /// What may be put into a server: nothing that this machine has where it is a member's, however it came to be stored.
+    async fn environment_of(&self, stored: &Stored) -> Result<Cow<'_, Environment>, Unopened> {
+        let Some(owner) = stored.owner.user() else { return Ok(Cow::Borrowed(&self.environment)) };
+        let is_members = is_members(&*self.store, owner).await;
+        let unread = |error| Unopened::NotNow(format!("whether it is a member's cannot be read: {error}"));
+        Ok(if is_members.map_err(unread)? { Cow::Owned(self.environment.closed()) } else { Cow::Borrowed(&self.environment) })
+    }
+
     async fn config(&self, name: &str, stored: &Stored) -> Result<ServerConfig, Unopened> {
         let keys = sealed::opened(&stored.config, self.tokens()).await?;
-        let read = config::mcp_server(name, &keys, &stored.folder, &self.environment);
+        let environment = self.environment_of(stored).await?;
+        let read = config::mcp_server(name, &keys, &stored.folder, &environment);
         let (server, _warnings) = read.map_err(|problems| Unopened::Wrong(problems.to_string()))?;
         let bounds = if stored.is_kept_outside { Bounds::Outside } else { Bounds::AsItsOwners };
         let config = server_config(name, &server).map_err(Unopened::Wrong)?;

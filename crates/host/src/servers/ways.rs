@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use turnwright_core::UserId;
+use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{Accounts, Role};
 use turnwright_mcp::{Bounds, ServerConfig, Ways};
 use turnwright_network::{Network, Outside};
@@ -29,15 +30,19 @@ impl WaysOfUsers {
 
     /// Whether what belongs to a user is kept outside: to a member, and to somebody who is gone.
     async fn keeps(&self, owner: &UserId) -> bool {
-        match self.accounts.user(owner).await {
-            Ok(Some(user)) => user.role == Role::Member,
-            Ok(None) => owner.as_str() != UserId::LOCAL,
-            Err(error) => {
-                tracing::warn!(%error, user = %owner, "whether a user is an admin cannot be read; their MCP server is a member's until it can");
-                true
-            }
-        }
+        is_members(&*self.accounts, owner).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, user = %owner, "whether a user is an admin cannot be read; their MCP server is a member's until it can");
+            true
+        })
     }
+}
+
+/// Whether what belongs to a user is a member's, or of somebody who is gone.
+pub(super) async fn is_members(accounts: &dyn Accounts, owner: &UserId) -> Result<bool, StoreError> {
+    Ok(match accounts.user(owner).await? {
+        Some(user) => user.role == Role::Member,
+        None => owner.as_str() != UserId::LOCAL,
+    })
 }
 
 #[async_trait]

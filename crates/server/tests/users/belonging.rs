@@ -255,6 +255,9 @@ async fn a_members_server_runs_nothing_here_and_everyones_are_for_admins() {
         json!({"name": "a", "url": "http://127.0.0.1:9/", "env": {"A": "b"}}),
         json!({"name": "a", "url": "http://127.0.0.1:9/${OPENAI_API_KEY}"}),
         json!({"name": "a", "url": "http://127.0.0.1:9/", "headers": {"X": "${HOME}"}}),
+        json!({"name": "a", "url": "http://127.0.0.1:9/", "headers": {"X": {"file": "/etc/hostname"}}}),
+        json!({"name": "a", "url": "http://127.0.0.1:9/", "headers": {"X": {"env": "HOME", "file": null}}}),
+        json!({"name": "a", "url": "http://127.0.0.1:9/", "headers": {"X": {"keyring": "service/name"}}}),
         json!({"name": "a", "url": "http://127.0.0.1:9/", "owner": "everyone"}),
     ] {
         let refused = add(&token, wrong.clone()).await;
@@ -274,6 +277,12 @@ async fn a_members_server_runs_nothing_here_and_everyones_are_for_admins() {
     assert_eq!(add(&token, json!({"name": "mine", "url": "http://127.0.0.1:9/"})).await.status, StatusCode::CREATED);
     let patch = server.ask(Method::PATCH, "/api/v1/mcp/servers/mine", &headers, r#"{"command": "sh", "url": null}"#).await;
     assert_eq!(patch.code(), (403, "not_allowed".to_owned()));
+    let leak = r#"{"headers": {"X": {"file": "/etc/hostname"}}}"#;
+    let patch = server.ask(Method::PATCH, "/api/v1/mcp/servers/mine", &headers, leak).await;
+    assert_eq!(patch.code(), (403, "not_allowed".to_owned()));
+    let named_as_tables = r#"{"headers": {"env": "a", "file": null}}"#;
+    let patch = server.ask(Method::PATCH, "/api/v1/mcp/servers/mine", &headers, named_as_tables).await;
+    assert_eq!(patch.status, StatusCode::OK, "{}", patch.body);
     assert_eq!(server.ask(Method::DELETE, "/api/v1/mcp/servers/mine", &headers, "").await.status, StatusCode::NO_CONTENT);
 }
 

@@ -80,3 +80,26 @@ async fn a_server_that_is_switched_off_does_not_stay_because_its_secret_cannot_b
     assert_eq!(world.set.sources().await.len(), 0);
     world.set.settle().await;
 }
+
+#[tokio::test]
+async fn nothing_of_this_machine_is_put_into_a_members_server_however_it_was_stored() {
+    let world = World::new();
+    std::fs::write(world.folder.path().join("secret"), "of the machine").unwrap();
+    let member = Owner::User("u_0000000000000001".parse().unwrap());
+    for value in
+        [json!({"file": "secret"}), json!({"file": "secret", "env": null}), json!("${file:secret}"), json!("${X:-word}")]
+    {
+        for owner in [Owner::Everyone, member.clone()] {
+            let Value::Object(config) = json!({"url": "http://127.0.0.1:9/", "headers": {"X-Leak": value}}) else { panic!() };
+            let stored = Stored::new(owner.clone(), config, world.folder.path().to_owned(), None);
+            world.set.store.put_document(KIND, stored.document("leak").unwrap()).await.unwrap();
+            world.set.refresh().await.unwrap();
+            match (world.address("leak"), owner.user()) {
+                (Ok(_), None) => {}
+                (Err(why), Some(_)) => assert!(why.contains("what this machine has is its own"), "{why}"),
+                (other, _) => panic!("{value} of {owner:?}: {other:?}"),
+            }
+        }
+    }
+    world.set.settle().await;
+}
