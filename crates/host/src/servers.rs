@@ -21,7 +21,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use turnwright_core::{DriverId, UserId};
 use turnwright_engine::{Document, Engine, EngineError, SourceState, StoreError, ToolSource};
-use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice, without_last_lines};
+use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice, SignedOut, without_last_lines};
 
 use crate::config::server_name;
 
@@ -259,7 +259,14 @@ impl McpServers {
             }
             match self.store(name, &after, Some((before, &document))).await {
                 Err(McpChangeError::Store(StoreError::Altered { .. })) => {}
-                done => return done,
+                done => {
+                    let done = done?;
+                    if after.owner != before.owner || after.config.get("url") != before.config.get("url") {
+                        self.set.sign_ins.give_up(name).await;
+                        self.forget(entry.server.ok()).await;
+                    }
+                    return Ok(done);
+                }
             }
         }
     }
@@ -270,7 +277,7 @@ impl McpServers {
     /// [`McpChangeError`].
     pub async fn remove(&self, name: &str, is_seen: impl Fn(McpStatus) -> bool + Send + Sync) -> Result<(), McpChangeError> {
         let _changing = self.set.changing.lock().await;
-        let stored = loop {
+        let (stored, server) = loop {
             let (entry, document) = self.seen(name, &is_seen).await?;
             let stored = match entry.origin {
                 Origin::Added(stored) => stored,
@@ -280,7 +287,7 @@ impl McpServers {
                 Err(StoreError::Altered { .. }) => {}
                 done => {
                     done?;
-                    break stored;
+                    break (stored, entry.server);
                 }
             }
         };
@@ -289,8 +296,24 @@ impl McpServers {
             sealed::forget(&stored.config, &Map::new(), self.set.tokens()).await;
         }
         self.refresh().await?;
-        self.set.settle().await;
+        self.forget(server.ok()).await;
         Ok(())
+    }
+
+    /// Forgets what is kept of a server that is gone, or another's or elsewhere from now on, once nothing of it runs: nobody else is
+    /// signed in by it.
+    async fn forget(&self, server: Option<Arc<McpServer>>) {
+        self.set.settle().await;
+        let Some(server) = server else { return };
+        let name = &server.config().name;
+        FileBoard::forget(&self.board, name);
+        match server.forget().await {
+            Ok(SignedOut::WasNot | SignedOut::Revoked) => {}
+            Ok(SignedOut::Forgotten { reason }) => tracing::info!(server = name, reason, "its tokens are forgotten here alone"),
+            Err(error) => {
+                tracing::warn!(server = name, %error, "what signing in at an MCP server brought stays where it is, sealed")
+            }
+        }
     }
 
     /// Starts a server in this process and waits for the outcome; its tools are offered again where a stop took them away.

@@ -68,6 +68,15 @@ impl FileBoard {
         files(folder, server).into_iter().filter_map(|(_, file)| read(file)).collect()
     }
 
+    /// Forgets what all processes said of a server that is there no more.
+    pub fn forget(folder: &Path, server: &str) {
+        for (_, file) in files(folder, server) {
+            if let Err(error) = fs::remove_file(file) {
+                tracing::debug!(server, %error, "the last words of an MCP server could not be forgotten");
+            }
+        }
+    }
+
     fn write(&self, server: &str, notice: &Notice) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         if self.posted.lock().unwrap_or_else(PoisonError::into_inner).insert(server.to_owned()) {

@@ -259,7 +259,7 @@ async fn handshake(
         }
         Way::Address(address) => {
             let network = &opening.surroundings.network_of(config).await;
-            let account = Account::of((&config.name, address), network, opening).await;
+            let account = Account::of(address, network, opening).await;
             let account = account.map_err(|error| McpError::SignIn { message: error.to_string() })?;
             let endpoint = http::Endpoint::new(address, limit, account, network).await?;
             let probed = match known {

@@ -31,6 +31,9 @@ pub trait Definitions: Send + Sync + Debug {
 
     /// Keeps that too.
     fn keep_shelf(&self, _server: &ServerConfig, _shelf: &Shelf) {}
+
+    /// Forgets all of this server.
+    fn forget(&self, _server: &ServerConfig) {}
 }
 
 /// Remembers nothing: every server is started to learn what it offers.
@@ -45,7 +48,7 @@ impl Definitions for NoDefinitions {
     fn keep(&self, _server: &ServerConfig, _tools: &[Value]) {}
 }
 
-/// A file for each server's name. It holds for the way in which the server was reached: another command or address is
+/// A file for each server's name, and owner where it has one. It holds for the way in which the server was reached: another command or address is
 /// another server.
 #[derive(Debug, Clone)]
 pub struct FileDefinitions {
@@ -71,11 +74,11 @@ impl FileDefinitions {
     }
 
     fn file(&self, server: &ServerConfig) -> PathBuf {
-        self.folder.join(format!("{}.json", digest(&server.name)))
+        self.folder.join(format!("{}.json", key(server)))
     }
 
     fn shelf_file(&self, server: &ServerConfig) -> PathBuf {
-        self.folder.join(format!("{}-shelf.json", digest(&server.name)))
+        self.folder.join(format!("{}-shelf.json", key(server)))
     }
 
     fn write(&self, server: &ServerConfig, file: &Path, kept: &impl Serialize) {
@@ -104,6 +107,25 @@ impl Definitions for FileDefinitions {
 
     fn keep_shelf(&self, server: &ServerConfig, offered: &Shelf) {
         self.write(server, &self.shelf_file(server), &KeptShelf { way: way(server), shelf: offered.clone() });
+    }
+
+    fn forget(&self, server: &ServerConfig) {
+        for file in [self.file(server), self.shelf_file(server)] {
+            match std::fs::remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(server = server.name, %error, "what an MCP server offered could not be forgotten");
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Whose server of this name it is: one user is not told what another's offered.
+fn key(server: &ServerConfig) -> String {
+    match &server.owner {
+        None => digest(&server.name),
+        Some(owner) => digest(&format!("{}\0{}", server.name, owner.as_str())),
     }
 }
 

@@ -131,3 +131,18 @@ async fn a_broken_memory_means_a_start() {
     assert_eq!(server.state(), SourceState::Ready);
     server.stop().await;
 }
+
+#[tokio::test]
+async fn what_one_users_server_offered_is_not_known_of_anothers_and_can_be_forgotten() {
+    let mut config = misbehaving("behaves", "");
+    config.owner = Some("u_1".parse().unwrap());
+    let folder = learned(&config).await;
+    for owner in [None, Some("u_2")] {
+        let config = ServerConfig { owner: owner.map(|owner| owner.parse().unwrap()), ..config.clone() };
+        assert_eq!(names(&fixture_in(config, folder.path())), Vec::<String>::new(), "{owner:?}");
+    }
+    let server = fixture_in(config.clone(), folder.path());
+    assert_eq!(names(&server), ["t", "u"]);
+    server.forget().await.unwrap();
+    assert_eq!(names(&fixture_in(config, folder.path())), Vec::<String>::new());
+}

@@ -14,9 +14,9 @@ use support::child::run_again;
 use support::far::at;
 use support::http_server::{Answer, HttpServer};
 use support::oauth::{self, NearItsEnd, Protected, Special};
-use support::{LONG, call, context, fixture, nothing, text};
+use support::{LONG, StoppedClock, call, context, fixture, nothing, text};
 use turnwright_engine::{SourceState, ToolOutput, ToolSource};
-use turnwright_mcp::{FileTokens, HttpConfig, McpServer, OauthGrant, SignedOut, TokenStore};
+use turnwright_mcp::{FileTokens, HttpConfig, McpServer, OauthGrant, SignedOut, Surroundings, TokenStore};
 
 /// Calls the tool, which must be there.
 #[cfg(test)]
@@ -495,5 +495,26 @@ async fn a_configured_key_that_is_not_taken_is_named_as_that() {
         let reason = format!("it needs a sign-in: HTTP 401 Unauthorized: {why}");
         assert_eq!(fixture.server.state(), SourceState::NeedsSignIn { reason });
         fixture.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn another_users_server_of_the_same_name_and_address_is_signed_in_to_by_its_owner() {
+    let protected = Protected::start(Special::default()).await;
+    let [of_nobody, of_one, of_other] = [None, Some("u_1"), Some("u_2")].map(|owner| {
+        let mut config = protected.client(|_| {}).config().clone();
+        config.owner = owner.map(|owner| owner.parse().unwrap());
+        let mut surroundings = Surroundings::new(Arc::new(StoppedClock));
+        surroundings.tokens = Arc::new(FileTokens::new(protected.tokens()));
+        McpServer::new(config, surroundings)
+    });
+    protected.agree(&of_one).await;
+    for client in [&of_nobody, &of_other] {
+        client.settled().await;
+        assert!(needs_sign_in(client), "{:?}", client.state());
+    }
+    assert_eq!(text(&called(&of_one).await), "ok");
+    for client in [of_nobody, of_one, of_other] {
+        client.stop().await;
     }
 }

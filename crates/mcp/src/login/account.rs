@@ -18,8 +18,8 @@ use super::TokenStore;
 use super::asks;
 use super::flow::{self, words};
 use super::machine::Machine;
-use crate::HttpConfig;
 use crate::connection::Opening;
+use crate::{HttpConfig, ServerConfig};
 
 /// A token that ends sooner is renewed before it is used, and one that lasts short in its last quarter.
 const LEAST_LEFT: Duration = Duration::from_secs(30);
@@ -86,9 +86,10 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Of the server with this name at this address: another address is another account.
-    pub(super) fn new(store: &Arc<dyn TokenStore>, server: &str, url: &str) -> Self {
-        let digest = Sha256::digest(format!("{server}\0{url}"));
+    /// Of this server at its address: another address is another account, and so is another user's server of this name.
+    pub(super) fn new(store: &Arc<dyn TokenStore>, server: &ServerConfig, url: &str) -> Self {
+        let owner = server.owner.as_ref().map(|owner| format!("\0{}", owner.as_str())).unwrap_or_default();
+        let digest = Sha256::digest(format!("{}\0{url}{owner}", server.name));
         let name = digest.iter().fold(String::new(), |mut name, byte| {
             let _ = write!(name, "{byte:02x}");
             name
@@ -207,14 +208,14 @@ enum Need {
 impl Account {
     /// The account of this server; `None` where the operator gave a key of their own.
     pub(crate) async fn of(
-        (server, config): (&str, &HttpConfig),
+        config: &HttpConfig,
         network: &Network,
         opening: &Opening<'_>,
     ) -> Result<Option<Arc<Self>>, AuthError> {
         if config.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             return Ok(None);
         }
-        let place = Place::new(&opening.surroundings.tokens, server, &config.url);
+        let place = Place::new(&opening.surroundings.tokens, opening.config, &config.url);
         let machine = Machine::of(config)?;
         let record = place.load().await?.filter(|record| machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
         let token = Mutex::new(record.as_ref().and_then(Token::of));

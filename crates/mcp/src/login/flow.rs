@@ -39,7 +39,7 @@ impl McpServer {
         let TransportConfig::Http(config) = &self.config().transport else {
             return Err(McpError::SignIn { message: "only servers with an address (url) have one".to_owned() });
         };
-        Ok((config, Place::new(self.tokens(), &self.config().name, &config.url)))
+        Ok((config, Place::new(self.tokens(), self.config(), &config.url)))
     }
 
     async fn signed_in(&self, config: &HttpConfig, place: Place, show: impl FnOnce(&str) + Send) -> Result<(), AuthError> {

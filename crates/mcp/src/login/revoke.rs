@@ -10,7 +10,7 @@ use turnwright_network::Network;
 use super::account::{Record, Revocation};
 use super::flow::words;
 use crate::transport::http::Endpoint;
-use crate::{HttpConfig, McpError, McpServer};
+use crate::{HttpConfig, McpError, McpServer, TransportConfig};
 
 /// How long an authorization server may take to take tokens back.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -30,6 +30,20 @@ pub enum SignedOut {
 }
 
 impl McpServer {
+    /// Forgets all that is kept of it, since it is taken away or becomes another's: what it offered, and what signing in brought, as
+    /// [`McpServer::sign_out`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`McpError::SignIn`], where that could not be removed.
+    pub async fn forget(&self) -> Result<SignedOut, McpError> {
+        self.shared().surroundings.definitions.forget(self.config());
+        match &self.config().transport {
+            TransportConfig::Http(_) => self.sign_out().await,
+            TransportConfig::Stdio(_) | TransportConfig::Docker(_) => Ok(SignedOut::WasNot),
+        }
+    }
+
     /// Forgets what signing in brought, and gives it back to the authorization server where that takes it.
     ///
     /// # Errors
