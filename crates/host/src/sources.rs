@@ -393,7 +393,10 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
     config.max_concurrent_calls =
         server.max_concurrent_calls.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.max_concurrent_calls);
     let declare = |tool: &config::McpTool| ToolDeclaration {
-        declared: tool.declared(),
+        read_only: tool.read_only,
+        replayable: tool.replayable,
+        serial: tool.serial,
+        polled: tool.polled,
         limits: (tool.idle_ms.is_some() || tool.total_ms.is_some()).then(|| limits(config.limits, tool.idle_ms, tool.total_ms)),
         cache_ttl: tool.cache_ttl_ms.map(Duration::from_millis),
     };

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-use turnwright_core::{Declared, UserId};
+use turnwright_core::UserId;
 use turnwright_engine::{CallLimits, Clock, Completed, KnownSecrets};
 use turnwright_network::Network;
 
@@ -163,8 +163,14 @@ pub enum StartPolicy {
 /// What the operator declares about one tool: `[mcp.servers.NAME.tools.TOOL]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolDeclaration {
-    /// What holds for its calls.
-    pub declared: Declared,
+    /// Whether it changes nothing; what the server says of it where nothing is said and that is believed.
+    pub read_only: Option<bool>,
+    /// Whether running it twice is the same as running it once; the same.
+    pub replayable: Option<bool>,
+    /// Whether its calls run one after another; as those of the whole server where nothing is said.
+    pub serial: Option<bool>,
+    /// It is asked again and again for how far something is.
+    pub polled: bool,
     /// How long a call may take; the server's limits where nothing is said.
     pub limits: Option<CallLimits>,
     /// How long a result may be given again to the same user for the same arguments; never where `None`.

@@ -260,17 +260,17 @@ pub(crate) fn is_schema(schema: &Value) -> Result<(), String> {
     checked.map_err(|reason| capped_to(reason, 300))
 }
 
-/// What holds for the calls of a tool: what the operator declares, and the server's hints where they are trusted.
+/// What holds for the calls of a tool: what the operator declares, and where they say nothing the server's hints, if they are trusted.
 fn declared(config: &ServerConfig, tool: &str, annotations: Option<&Value>) -> Declared {
-    let mut declared = config.tools.get(tool).map(|tool| tool.declared).unwrap_or_default();
-    declared.serial |= config.serial;
-    if config.trust_annotations {
-        let hints = annotations.and_then(Value::as_object);
-        let says = |hint: &str| hints.and_then(|hints: &Map<String, Value>| hints.get(hint)) == Some(&Value::Bool(true));
-        declared.read_only |= says("readOnlyHint");
-        declared.replayable |= says("idempotentHint");
+    let own = config.tools.get(tool).copied().unwrap_or_default();
+    let hints = annotations.filter(|_| config.trust_annotations).and_then(Value::as_object);
+    let says = |hint: &str| hints.and_then(|hints: &Map<String, Value>| hints.get(hint)) == Some(&Value::Bool(true));
+    Declared {
+        read_only: own.read_only.unwrap_or_else(|| says("readOnlyHint")),
+        replayable: own.replayable.unwrap_or_else(|| says("idempotentHint")),
+        serial: own.serial.unwrap_or(config.serial),
+        polled: own.polled,
     }
-    declared
 }
 
 pub(crate) fn text(value: Option<Value>) -> Option<String> {

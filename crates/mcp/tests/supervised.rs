@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use support::{Fixture, LONG, call, context, fixture, members, misbehaving, nothing, started, text};
-use turnwright_core::{Declared, ToolErrorKind};
+use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{LogOrigin, ServerConfig, StartPolicy, ToolDeclaration};
 
@@ -16,8 +16,7 @@ fn ends(fixture: &Fixture) -> usize {
 }
 
 fn replayable(mut config: ServerConfig) -> ServerConfig {
-    let declared = Declared { replayable: true, ..Declared::default() };
-    config.tools.insert("t".to_owned(), ToolDeclaration { declared, ..ToolDeclaration::default() });
+    config.tools.insert("t".to_owned(), ToolDeclaration { replayable: Some(true), ..ToolDeclaration::default() });
     config
 }
 

@@ -18,8 +18,7 @@ use serde_json::{Map, Value, json};
 use support::{Fixture, LONG, Reports, call, context, fixture_in, installed, nothing, quick, started, stdio, text};
 use tokio::sync::Notify;
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, CallId, Declared, Elicitation, ElicitationId, Resumption, Seq, Settled, ToolErrorKind,
-    text_of,
+    AnswerAction, Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Resumption, Seq, Settled, ToolErrorKind, text_of,
 };
 use turnwright_engine::{Asks, CallContext, Reply, Tasks, ToolReply, ToolSource};
 use turnwright_mcp::{ServerConfig, StdioConfig, ToolDeclaration};
@@ -360,8 +359,7 @@ async fn a_tool_that_takes_both_forms_is_called_as_a_task_unless_it_may_be_calle
     for (replayable, expected) in [(false, "build is done, colour none"), (true, "plain")] {
         let folder = tempfile::tempdir().unwrap();
         let mut config = config("legacy-both", folder.path(), 1);
-        let declared = Declared { replayable, ..Declared::default() };
-        config.tools.insert("build".to_owned(), ToolDeclaration { declared, ..ToolDeclaration::default() });
+        config.tools.insert("build".to_owned(), ToolDeclaration { replayable: Some(replayable), ..ToolDeclaration::default() });
         let fixture = started(config).await;
         assert_eq!(text(&fixture.call("build", nothing()).await.unwrap()), expected);
         fixture.stop().await;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use turnwright_core::Declared;
 use turnwright_mcp::LogLevel;
 
 use super::{Secret, schema};
@@ -257,14 +256,13 @@ pub enum Pull {
 /// What the operator declares about a tool of an MCP server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
 pub struct McpTool {
-    /// It changes nothing: runs without being asked, and may be run again.
-    pub read_only: bool,
-    /// Running it twice is the same as running it once.
-    pub replayable: bool,
-    /// Its calls run one after another.
-    pub serial: bool,
+    /// Whether it changes nothing: runs without being asked, and may be run again. Said here, it holds whatever the server says.
+    pub read_only: Option<bool>,
+    /// Whether running it twice is the same as running it once. Said here, it holds whatever the server says.
+    pub replayable: Option<bool>,
+    /// Whether its calls run one after another; as the server's where not given.
+    pub serial: Option<bool>,
     /// It is asked again and again for how far something is: its calls are no loop.
     pub polled: bool,
     /// How long a result is kept and given again, in milliseconds; never where not given.
@@ -276,11 +274,4 @@ pub struct McpTool {
     /// The most time of a call in all, in milliseconds; the server's where not given.
     #[schemars(range(min = 1))]
     pub total_ms: Option<u64>,
-}
-
-impl McpTool {
-    /// The declarations alone.
-    pub fn declared(self) -> Declared {
-        Declared { read_only: self.read_only, replayable: self.replayable, serial: self.serial, polled: self.polled }
-    }
 }

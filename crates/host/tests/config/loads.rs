@@ -43,7 +43,7 @@ fn the_example_of_the_contract_loads() {
     let server = &config.mcp.servers["time"];
     assert_eq!(server.transport(), Some(McpTransport::Command("mcp-server-time")));
     assert!(server.enabled);
-    assert_eq!(server.tools["get_current_time"], McpTool { read_only: true, ..McpTool::default() });
+    assert_eq!(server.tools["get_current_time"], McpTool { read_only: Some(true), ..McpTool::default() });
     assert_eq!(
         config.approval.rules,
         [RuleText {

@@ -114,7 +114,7 @@ fn hints_count_only_where_they_are_trusted_and_declarations_always() {
     ]});
     let mut config = ServerConfig::new("s", StdioConfig::new("c"));
     let replayable = Declared { replayable: true, ..Declared::default() };
-    config.tools.insert("b".into(), ToolDeclaration { declared: replayable, ..ToolDeclaration::default() });
+    config.tools.insert("b".into(), ToolDeclaration { replayable: Some(true), ..ToolDeclaration::default() });
     let of = |config: &ServerConfig| {
         read(config, std::slice::from_ref(&page)).0.iter().map(|tool| tool.declared).collect::<Vec<_>>()
     };
@@ -122,4 +122,7 @@ fn hints_count_only_where_they_are_trusted_and_declarations_always() {
     (config.trust_annotations, config.serial) = (true, true);
     let read_only = Declared { read_only: true, serial: true, ..Declared::default() };
     assert_eq!(of(&config), [read_only, Declared { serial: true, ..replayable }]);
+    let no = Some(false);
+    config.tools.insert("a".into(), ToolDeclaration { read_only: no, serial: no, ..ToolDeclaration::default() });
+    assert_eq!(of(&config)[0], Declared::default(), "the operator has the last word");
 }
