@@ -8,6 +8,7 @@ mod cleaner;
 pub(crate) mod http;
 mod inbox;
 pub(crate) mod line;
+mod mended;
 mod notices;
 mod outbox;
 mod outgoing;

@@ -9,6 +9,7 @@ use rmcp::model::{NumberOrString, RequestId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::mended::mended;
 use super::shallow;
 
 /// A message from the server.
@@ -37,6 +38,8 @@ pub(crate) enum Remark {
 
 /// JSON-RPC's code for what is wrong inside the other side.
 pub(crate) const INTERNAL_ERROR: i32 = -32603;
+/// The method of a request that cannot be parsed.
+const UNREADABLE: &str = "unreadable";
 
 #[derive(Deserialize)]
 struct Envelope {
@@ -83,7 +86,9 @@ pub(crate) fn too_long(head: &[u8], tail: &[u8], length: u64, limit: usize) -> O
 
 fn read_sloppy(line: &[u8], mut take: impl FnMut(Message)) -> Remark {
     let text = String::from_utf8_lossy(line);
-    if let Ok(value) = serde_json::from_str::<Value>(&text) {
+    let of_line = mended(text.as_bytes());
+    let whole = of_line.as_deref().unwrap_or(text.as_bytes());
+    if let Ok(value) = serde_json::from_slice::<Value>(whole) {
         let mut found = false;
         each(value, &mut |message| {
             found = true;
@@ -91,7 +96,7 @@ fn read_sloppy(line: &[u8], mut take: impl FnMut(Message)) -> Remark {
         });
         return if found { Remark::Clean } else { Remark::Noise };
     }
-    if let Some(value) = shallow::cut(text.as_bytes()).and_then(|cut| serde_json::from_slice(&cut).ok()) {
+    if let Some(value) = shallow::cut(whole).and_then(|cut| serde_json::from_slice(&cut).ok()) {
         let mut found = false;
         each(value, &mut |message| {
             found = true;
@@ -102,7 +107,9 @@ fn read_sloppy(line: &[u8], mut take: impl FnMut(Message)) -> Remark {
     for start in [r#"{"jsonrpc""#, r#"{ "jsonrpc""#, r#"{"id""#, r#"{"result""#, r#"{"method""#] {
         let Some(at) = memmem::find(text.as_bytes(), start.as_bytes()) else { continue };
         let Some(rest) = text.get(at..) else { continue };
-        let Some(Ok(value)) = serde_json::Deserializer::from_str(rest).into_iter::<Value>().next() else { continue };
+        let of_rest = mended(rest.as_bytes());
+        let rest = of_rest.as_deref().unwrap_or(rest.as_bytes());
+        let Some(Ok(value)) = serde_json::Deserializer::from_slice(rest).into_iter::<Value>().next() else { continue };
         let mut found = false;
         each(value, &mut |message| {
             found = true;
@@ -112,15 +119,30 @@ fn read_sloppy(line: &[u8], mut take: impl FnMut(Message)) -> Remark {
             return Remark::Glued(at);
         }
     }
-    if line.first() == Some(&b'{') && memmem::find(line, b"\"result\"").is_some() {
-        // Its call must end all the same.
-        if let Some(id) = id_in_head(line) {
-            let message = "the answer could not be parsed".to_owned();
-            take(Message::Error { id: Some(id), code: INTERNAL_ERROR, message, data: None });
-            return Remark::Unreadable;
+    match unreadable(line) {
+        Some(message) => {
+            take(message);
+            Remark::Unreadable
         }
+        None => Remark::Noise,
     }
-    Remark::Noise
+}
+
+/// What stands for a message that cannot be parsed: whoever waits for it, here or there, must not wait for ever.
+fn unreadable(line: &[u8]) -> Option<Message> {
+    let has = |key: &[u8]| memmem::find(line, key).is_some();
+    let id = id_in_head(line.strip_prefix(b"{").map(|_| line)?)?;
+    if at_top(line, b"\"method\":").is_some() {
+        // No method has this name: the server is told so.
+        return Some(Message::Request { id, method: UNREADABLE.to_owned(), params: None });
+    }
+    let message = "the answer could not be parsed".to_owned();
+    (has(b"\"result\"") || has(b"\"error\"")).then_some(Message::Error {
+        id: Some(id),
+        code: INTERNAL_ERROR,
+        message,
+        data: None,
+    })
 }
 
 /// The messages of a value; more than one in a batch (2025-03-26).
@@ -184,6 +206,11 @@ fn request_id(id: Value) -> Option<RequestId> {
 
 /// The message's own id in its beginning: a key `id` of the outermost object, not of one within.
 fn id_in_head(head: &[u8]) -> Option<RequestId> {
+    value_after_key(at_top(head, b"\"id\":")?).map(|(id, _)| id)
+}
+
+/// The message from a key of the outermost object on.
+fn at_top<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let (mut depth, mut in_string, mut escaped) = (0_u32, false, false);
     for (at, byte) in head.iter().enumerate() {
         if in_string {
@@ -196,9 +223,7 @@ fn id_in_head(head: &[u8]) -> Option<RequestId> {
             continue;
         }
         match byte {
-            b'"' if depth == 1 && head.get(at..).is_some_and(|rest| rest.starts_with(b"\"id\":")) => {
-                return value_after_key(head.get(at..)?).map(|(id, _)| id);
-            }
+            b'"' if depth == 1 && head.get(at..).is_some_and(|rest| rest.starts_with(key)) => return head.get(at..),
             b'"' => in_string = true,
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),

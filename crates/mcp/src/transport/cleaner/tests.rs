@@ -47,7 +47,26 @@ fn broken_answers_fail_their_call_at_once() {
     }
     let broken = r#"{"jsonrpc":"2.0","id":1,"result":{"a":nothing}}"#;
     let failed = vec![error(1, INTERNAL_ERROR, "the answer could not be parsed")];
+    assert_eq!(read_all(broken), (failed.clone(), Remark::Unreadable));
+    let broken = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":nothing}}"#;
     assert_eq!(read_all(broken), (failed, Remark::Unreadable));
+    let asked = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":nothing, "result": 1}}"#;
+    let unknown = Message::Request { id: NumberOrString::Number(1), method: "unreadable".to_owned(), params: None };
+    assert_eq!(read_all(asked), (vec![unknown], Remark::Unreadable));
+}
+
+#[test]
+fn half_a_character_and_a_number_out_of_range_cost_no_message() {
+    let read = r#"{"jsonrpc":"2.0","id":1,"result":{"text":"cut \ud83d","ratio":1e999,"other":NaN}}"#;
+    let whole = json!({"text": "cut \u{fffd}", "ratio": "1e999", "other": "NaN"});
+    assert_eq!(read_all(read), (vec![answer(1, whole.clone())], Remark::Clean));
+    assert_eq!(read_all(format!("it is \"ready {read}")), (vec![answer(1, whole)], Remark::Glued(13)));
+    let failed = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"\udc00"}}"#;
+    assert_eq!(read_all(failed), (vec![error(1, 1, "\u{fffd}")], Remark::Clean));
+    let asked = r#"{"jsonrpc":"2.0","id":"s","method":"elicitation/create","params":{"message":"\ud83d?"}}"#;
+    let params = Some(json!({"message": "\u{fffd}?"}));
+    let asks = Message::Request { id: NumberOrString::String("s".into()), method: "elicitation/create".into(), params };
+    assert_eq!(read_all(asked), (vec![asks], Remark::Clean));
 }
 
 #[test]

@@ -51,14 +51,19 @@ impl Post {
     }
 
     pub(super) async fn send(self, client: &Client) -> Posted {
+        let is_list = matches!(&self.message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::ListToolsRequest(_)));
         if self.is_read_here() {
-            return self.sent_past(client).await;
+            return self.sent_past(client, raw::answer).await;
+        }
+        if is_list {
+            // What `rmcp` cannot read in it is mended first.
+            return self.sent_past(client, raw::typed).await;
         }
         let Self { url, message, session, token, headers, max_event_bytes } = self;
         client.post_message_with_max_sse_event_size(url, message, session, token, headers, max_event_bytes).await
     }
 
-    async fn sent_past(self, client: &Client) -> Posted {
+    async fn sent_past(self, client: &Client, read: fn(&[u8]) -> Result<ServerJsonRpcMessage, serde_json::Error>) -> Posted {
         let Self { url, message, session, token, headers, max_event_bytes } = self;
         let mut asked = client
             .post(&*url)
@@ -90,7 +95,7 @@ impl Post {
             return Err(StreamableHttpError::UnexpectedContentType(kind));
         }
         let body = body(response, MAX_JSON_BYTES).await?;
-        match raw::answer(&body) {
+        match read(&body) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             Err(error) => {
                 let text = format!("its answer cannot be read: {error}: {}", String::from_utf8_lossy(&body));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use sse_stream::Sse;
 
 use crate::client::is_read_here;
+use crate::transport::mended::mended;
 use crate::transport::shallow;
 
 /// Stands before the method of a request, and before the text of a result, on its way past `rmcp`'s types.
@@ -22,9 +23,14 @@ const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// Events that are shorter cannot be nested too deeply.
 const MIN_DEEP_BYTES: usize = 2 * shallow::MAX_DEPTH;
 
-/// An event without what is nested too deeply, and with a request that goes past the types. `call` is the request on whose
+/// An event without what is nested too deeply, with what JSON does not have mended, and with a request that goes past the types. `call` is the request on whose
 /// stream it came.
 pub(super) fn wrapped(mut event: Sse, call: Option<&RequestId>) -> Sse {
+    if let Some(whole) =
+        event.data.as_deref().and_then(|data| mended(data.as_bytes())).and_then(|data| String::from_utf8(data).ok())
+    {
+        event.data = Some(whole);
+    }
     let Some(data) = &event.data else { return event };
     if data.len() >= MIN_DEEP_BYTES
         && let Some(cut) = shallow::cut(data.as_bytes()).and_then(|cut| String::from_utf8(cut).ok())
@@ -84,9 +90,16 @@ pub(super) fn answered(mut event: Sse) -> Sse {
 
 /// The message of a body, with a result that goes past the types.
 pub(super) fn answer(body: &[u8]) -> Result<ServerJsonRpcMessage, serde_json::Error> {
+    let whole = mended(body);
+    let body = whole.as_deref().unwrap_or(body);
     let Some(Answer { id, result, .. }) = Answer::read(body) else { return serde_json::from_slice(body) };
     let result = serde_json::from_str(result.get())?;
     Ok(JsonRpcMessage::response(ServerResult::CustomResult(CustomResult::new(result)), id))
+}
+
+/// The message of a body as its types hold it.
+pub(super) fn typed(body: &[u8]) -> Result<ServerJsonRpcMessage, serde_json::Error> {
+    serde_json::from_slice(mended(body).as_deref().unwrap_or(body))
 }
 
 /// A result as its server wrote it, where it went past the types.
@@ -159,6 +172,18 @@ mod tests {
             json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"result": 1}}),
         ] {
             assert_eq!(read(&answered(event(&other))), other);
+        }
+    }
+
+    #[test]
+    fn half_a_character_costs_neither_an_event_nor_a_body() {
+        let cut = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t","description":"\ud83d","inputSchema":{}}]}}"#;
+        let whole = cut.replace(r"\ud83d", "\u{fffd}");
+        let event = wrapped(Sse { data: Some(cut.to_owned()), ..Sse::default() }, None);
+        assert_eq!(read(&event), serde_json::from_str::<Value>(&whole).unwrap());
+        for message in [answer(cut.as_bytes()).unwrap(), typed(cut.as_bytes()).unwrap()] {
+            let JsonRpcMessage::Response(response) = message else { panic!("{message:?}") };
+            assert_eq!(result(response.result).unwrap()["tools"][0]["description"], "\u{fffd}");
         }
     }
 
