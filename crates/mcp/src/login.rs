@@ -14,7 +14,7 @@ mod revoke;
 mod seal;
 mod store;
 
-pub(crate) use account::{Account, too_little};
+pub(crate) use account::{Account, mark, too_little};
 pub(crate) use known::KnownTokens;
 pub use revoke::SignedOut;
 pub use seal::SealKey;

@@ -111,6 +111,11 @@ impl McpServer {
         }
     }
 
+    /// Starts it where it waits for a sign-in, and somebody signed in meanwhile, in this process or another.
+    pub async fn look_for_sign_in(&self) {
+        self.shared.look_for_sign_in().await;
+    }
+
     /// Ends it and starts it again.
     pub async fn restart(&self) {
         self.stop().await;

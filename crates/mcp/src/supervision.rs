@@ -36,6 +36,17 @@ pub(crate) enum Next {
     Wait,
     /// Leave it alone for so long: calls fail at once. Then start it when a call needs it.
     Rest(Duration),
+    /// The same, and then start it: no call can need what nobody knows.
+    RestThenStart(Duration),
+}
+
+/// Whether models are offered what it has while it is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tools {
+    /// They are, from this run or from an earlier one.
+    Known,
+    /// It never said what it has.
+    Unknown,
 }
 
 /// The history of a server, as far as it matters.
@@ -52,7 +63,7 @@ impl Supervision {
     }
 
     /// What to do after this. `luck` is any number; it spreads the pauses of servers that fell together.
-    pub(crate) fn after(&mut self, course: Course, luck: u64) -> Next {
+    pub(crate) fn after(&mut self, course: Course, tools: Tools, luck: u64) -> Next {
         match course {
             // One that is of use is worth another start, however short it lived.
             Course::Ended { lived, has_served } if has_served || lived >= self.policy.stable_after => self.failures = 1,
@@ -66,9 +77,10 @@ impl Supervision {
                 return Next::Wait;
             }
         }
-        match self.policy.pause(self.failures, luck) {
-            Some(pause) => Next::Pause(pause),
-            None => Next::Rest(self.policy.rest(self.failures)),
+        match (self.policy.pause(self.failures, luck), tools) {
+            (Some(pause), _) => Next::Pause(pause),
+            (None, Tools::Known) => Next::Rest(self.policy.rest(self.failures)),
+            (None, Tools::Unknown) => Next::RestThenStart(self.policy.rest(self.failures)),
         }
     }
 }
@@ -79,8 +91,12 @@ mod tests {
 
     /// Without luck a pause is its shortest.
     fn nexts(courses: &[Course]) -> Vec<Next> {
+        nexts_of(Tools::Known, courses)
+    }
+
+    fn nexts_of(tools: Tools, courses: &[Course]) -> Vec<Next> {
         let mut supervision = Supervision::new(RestartPolicy { attempts: 3, ..RestartPolicy::default() });
-        courses.iter().map(|course| supervision.after(*course, 0)).collect()
+        courses.iter().map(|course| supervision.after(*course, tools, 0)).collect()
     }
 
     fn ended(seconds: u64, has_served: bool) -> Course {
@@ -101,6 +117,12 @@ mod tests {
         let rest = |seconds| Next::Rest(Duration::from_secs(seconds));
         let rests = [30, 60, 120, 240, 300, 300].map(rest);
         assert_eq!(nexts(&[Course::NotStarted; 8]), [PAUSES.as_slice(), &rests].concat());
+    }
+
+    #[test]
+    fn a_server_that_never_said_what_it_has_is_tried_ever_later_without_end() {
+        let rests = [30, 60, 120, 240, 300, 300].map(|seconds| Next::RestThenStart(Duration::from_secs(seconds)));
+        assert_eq!(nexts_of(Tools::Unknown, &[Course::NotStarted; 8]), [PAUSES.as_slice(), &rests].concat());
     }
 
     #[test]

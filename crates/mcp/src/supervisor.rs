@@ -24,8 +24,8 @@ use crate::list::{self, Listing, Offered};
 use crate::log::{LogOrigin, ServerLog};
 use crate::login::KnownTokens;
 use crate::secrets;
-use crate::supervision::{Course, Next, Supervision};
-use crate::{McpError, ServerConfig, Surroundings, listen};
+use crate::supervision::{Course, Next, Supervision, Tools};
+use crate::{McpError, ServerConfig, Surroundings, listen, login};
 
 /// How long a burst of changed tools may take to end, and the least time between two lists.
 pub(crate) const BURST: Duration = Duration::from_millis(250);
@@ -82,6 +82,8 @@ pub(crate) struct Shared {
     offered: Mutex<Offered>,
     /// Why it failed last: what fails again and again is said once.
     last_failure: Mutex<String>,
+    /// The sign-in, as [`login::mark`] tells it from others, with which it wanted another one.
+    refused: Mutex<Option<String>>,
     /// How often what it offers changed.
     pub(crate) news: watch::Sender<u64>,
     is_known: AtomicBool,
@@ -111,6 +113,7 @@ impl Shared {
             users: watch::Sender::new(0),
             offered: Mutex::new(offered),
             last_failure: Mutex::default(),
+            refused: Mutex::default(),
             news: watch::Sender::new(0),
             is_known: AtomicBool::new(is_known),
             shelving,
@@ -125,6 +128,34 @@ impl Shared {
     /// What it offers, or offered the last time.
     pub(crate) fn offered(&self) -> Offered {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// It wants another sign-in than this one.
+    fn refused(&self, mark: Option<String>) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = mark;
+    }
+
+    /// Starts it, where it waits for a sign-in and there is another one than it refused: somebody may have signed in in another process.
+    pub(crate) async fn look_for_sign_in(&self) {
+        if !matches!(self.status.borrow().phase, Phase::NeedsSignIn(_)) {
+            return;
+        }
+        let mark = login::mark(&self.config, &self.surroundings.tokens).await;
+        let is_new = mark.is_some() && mark != *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let wakes = |status: &mut Status| {
+            let is_waiting = matches!(status.phase, Phase::NeedsSignIn(_));
+            if is_waiting {
+                status.phase = Phase::Starting;
+                if !self.is_known() {
+                    // No call waits for it, and a turn that begins does: what it offers is about to be known for the first time.
+                    status.failed_starts = 0;
+                }
+            }
+            is_waiting
+        };
+        if is_new && self.status.send_if_modified(wakes) {
+            self.needed.notify_one();
+        }
     }
 
     /// What it is doing, as everybody is told.
@@ -245,9 +276,13 @@ async fn lives(shared: &Shared, stop: CancellationToken, tracker: TaskTracker, b
     let mut era = None;
     while !stop.is_cancelled() {
         let Some(course) = live(shared, &stop, &tracker, &mut era).await else { break };
-        let next = supervision.after(course, RandomState::new().hash_one(shared.config.name.as_str()));
+        if course == Course::NeedsSignIn {
+            shared.refused(login::mark(&shared.config, &shared.surroundings.tokens).await);
+        }
+        let tools = if shared.is_known() { Tools::Known } else { Tools::Unknown };
+        let next = supervision.after(course, tools, RandomState::new().hash_one(shared.config.name.as_str()));
         tracing::debug!(server = shared.config.name, ?course, ?next, "an MCP server is not there");
-        if let Next::Rest(rest) = next
+        if let Next::Rest(rest) | Next::RestThenStart(rest) = next
             && !rest.is_zero()
         {
             let rests_until = Some(Instant::now() + rest);
@@ -261,7 +296,7 @@ async fn lives(shared: &Shared, stop: CancellationToken, tracker: TaskTracker, b
         }
         let pause = async {
             match next {
-                Next::Start => {}
+                Next::Start | Next::RestThenStart(_) => {}
                 Next::Pause(pause) => tokio::time::sleep(pause).await,
                 Next::Wait | Next::Rest(_) => std::future::pending().await,
             }

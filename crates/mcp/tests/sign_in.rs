@@ -518,3 +518,18 @@ async fn another_users_server_of_the_same_name_and_address_is_signed_in_to_by_it
         client.stop().await;
     }
 }
+
+#[tokio::test]
+async fn a_server_that_waits_for_a_sign_in_starts_where_another_process_signed_in() {
+    let protected = Protected::start(Special::default()).await;
+    let (waits, other) = (protected.client(|_| {}), protected.client(|_| {}));
+    waits.settled().await;
+    waits.look_for_sign_in().await;
+    assert!(needs_sign_in(&waits), "nobody signed in: {:?}", waits.state());
+    protected.agree(&other).await;
+    waits.look_for_sign_in().await;
+    assert!(waits.is_awaited(), "a turn that begins waits for what it offers: {:?}", waits.state());
+    waits.settled().await;
+    assert_eq!((waits.state(), waits.tools().len()), (SourceState::Ready, 1));
+    waits.stop().await;
+}

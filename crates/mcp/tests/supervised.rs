@@ -51,6 +51,18 @@ async fn a_server_that_fails_again_and_again_is_left_alone_and_its_calls_fail_at
 }
 
 #[tokio::test]
+async fn a_server_that_was_not_up_at_first_is_offered_once_it_is_without_any_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = misbehaving("dies_first", &folder.path().join("starts").display().to_string());
+    (config.restart.attempts, config.restart.open) = (1, Duration::from_millis(1));
+    let fixture = fixture(config);
+    fixture.server.start_unless_known();
+    fixture.until(|state| *state == SourceState::Ready).await;
+    assert_eq!((fixture.server.tools().is_empty(), ends(&fixture)), (false, 2));
+    fixture.stop().await;
+}
+
+#[tokio::test]
 async fn after_the_rest_one_call_tries_and_all_that_wait_share_its_outcome() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = misbehaving("dies_first", &folder.path().join("starts").display().to_string());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
-use turnwright_engine::{Document, SourceSet, StoreError, ToolSource};
+use turnwright_engine::{Document, SourceSet, SourceState, StoreError, ToolSource};
 use turnwright_mcp::{Bounds, McpServer, ServerConfig, Surroundings, TokenStore};
 use turnwright_store::Storage;
 
@@ -258,6 +258,13 @@ impl ServerSet {
         begin(server, self.needs);
     }
 
+    fn waiting_for_sign_in(&self) -> Vec<Arc<McpServer>> {
+        let now = self.now();
+        let servers = self.of_files.iter().chain(&now.added).filter(|entry| !now.held.contains(&entry.name));
+        let servers = servers.filter_map(|entry| entry.server.as_ref().ok());
+        servers.filter(|server| matches!(server.state(), SourceState::NeedsSignIn { .. })).cloned().collect()
+    }
+
     fn arrange(&self, now: &mut Now) {
         let servers = self.of_files.iter().chain(&now.added).filter(|entry| !now.held.contains(&entry.name));
         let enabled = servers.filter_map(|entry| entry.server.as_ref().ok()).filter(|server| server.config().enabled);
@@ -368,6 +375,10 @@ impl SourceSet for ServerSet {
     async fn sources(&self) -> Arc<[Arc<dyn ToolSource>]> {
         if let Err(error) = self.refresh_if_written().await {
             tracing::warn!(%error, "the MCP servers that were added cannot be read; those that are known stay");
+        }
+        // In this process or another: nothing tells of it.
+        for server in self.waiting_for_sign_in() {
+            server.look_for_sign_in().await;
         }
         self.offered()
     }

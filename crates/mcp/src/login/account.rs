@@ -19,7 +19,8 @@ use super::asks;
 use super::flow::{self, words};
 use super::machine::Machine;
 use crate::connection::Opening;
-use crate::{HttpConfig, ServerConfig};
+use crate::kept::digest;
+use crate::{HttpConfig, ServerConfig, TransportConfig};
 
 /// A token that ends sooner is renewed before it is used, and one that lasts short in its last quarter.
 const LEAST_LEFT: Duration = Duration::from_secs(30);
@@ -115,6 +116,13 @@ impl Place {
     pub(super) async fn lock(&self) -> Result<Box<dyn Send + Sync>, AuthError> {
         self.store.lock(&self.name).await.map_err(|error| failed(&error))
     }
+}
+
+/// What tells one sign-in at a server from another, and is not secret; `None` where nobody is signed in.
+pub(crate) async fn mark(server: &ServerConfig, tokens: &Arc<dyn TokenStore>) -> Option<String> {
+    let TransportConfig::Http(http) = &server.transport else { return None };
+    let record = Place::new(tokens, server, &http.url).load().await.ok()??;
+    record.token().map(|token| digest(&token))
 }
 
 fn failed(error: &dyn fmt::Display) -> AuthError {

@@ -131,7 +131,7 @@ fn read_sloppy(line: &[u8], mut take: impl FnMut(Message)) -> Remark {
 /// What stands for a message that cannot be parsed: whoever waits for it, here or there, must not wait for ever.
 fn unreadable(line: &[u8]) -> Option<Message> {
     let has = |key: &[u8]| memmem::find(line, key).is_some();
-    let id = id_in_head(line.strip_prefix(b"{").map(|_| line)?)?;
+    let id = line.starts_with(b"{").then(|| id_in_head(line))??;
     if at_top(line, b"\"method\":").is_some() {
         // No method has this name: the server is told so.
         return Some(Message::Request { id, method: UNREADABLE.to_owned(), params: None });
