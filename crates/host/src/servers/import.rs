@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use turnwright_core::secrets::{OfPath, in_addresses};
 use turnwright_mcp::import::{self, Expansions, ImportedServer, ImportedTransport, Known, translate};
 
 use super::McpServers;
@@ -78,7 +79,7 @@ impl McpServers {
         }
         for server in list.servers {
             let name = server.name.clone();
-            let mut taking = Taking { name: &name, known: &known, words: Vec::new(), secrets: &mut secrets };
+            let mut taking = Taking { name: &name, known: &known, words: Vec::new(), secrets: &mut secrets, of_addresses: 0 };
             match taking.server(server) {
                 Ok(config) => {
                     let words = taking.words;
@@ -105,6 +106,8 @@ struct Taking<'a> {
     words: Vec<String>,
     /// The literal secrets of the file, by the variables that stand for them.
     secrets: &'a mut BTreeMap<String, String>,
+    /// How many of them were parts of addresses of this server.
+    of_addresses: usize,
 }
 
 impl Taking<'_> {
@@ -117,7 +120,7 @@ impl Taking<'_> {
                 let command =
                     if is_relative { self.known.workspace.join(command).to_string_lossy().into_owned() } else { command };
                 config.insert("command".to_owned(), command.into());
-                let args = args.iter().map(|arg| self.text(arg)).collect::<Result<Vec<_>, _>>()?;
+                let args = args.iter().map(|arg| self.address("args", arg)).collect::<Result<Vec<_>, _>>()?;
                 if !args.is_empty() {
                     config.insert("args".to_owned(), args.into());
                 }
@@ -130,7 +133,7 @@ impl Taking<'_> {
                 }
             }
             ImportedTransport::Http { url, headers } => {
-                config.insert("url".to_owned(), self.text(&url)?.into());
+                config.insert("url".to_owned(), self.address("url", &url)?.into());
                 self.pairs(&mut config, "headers", &headers)?;
             }
         }
@@ -147,6 +150,23 @@ impl Taking<'_> {
         let translated = translate(text, self.known).map_err(|error| error.to_string())?;
         self.words.extend(translated.words);
         Ok(translated.text)
+    }
+
+    /// A text that may be an address: what is shown of it as `***` is taken from variables.
+    fn address(&mut self, key: &str, text: &str) -> Result<String, String> {
+        let text = self.text(text)?;
+        Ok(in_addresses(&text, OfPath::Keys, |part| {
+            if part.is_empty() || part.contains("${") {
+                return part.to_owned();
+            }
+            self.of_addresses += 1;
+            let variable = import::variable_of(&format!("{}_{key}_{}", self.name, self.of_addresses));
+            self.secrets.insert(variable.clone(), part.to_owned());
+            self.words.push(format!(
+                "what may be a secret in `{key}` was written out in the file; it is taken from the variable {variable}, which must be set before the server is added"
+            ));
+            format!("${{{variable}}}")
+        }))
     }
 
     fn pairs(&mut self, config: &mut Map<String, Value>, key: &str, pairs: &[(String, String)]) -> Result<(), String> {
@@ -182,5 +202,38 @@ impl Taking<'_> {
             "`{key}.{name}` was written out in the file; it is taken from the variable {variable}, which must be set before the server is added"
         ));
         format!("{kind}${{{variable}}}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_secret_in_an_address_is_taken_from_variables() {
+        let text = r#"{"mcpServers": {
+            "far": {"url": "https://e.example/mcp?key=sesame-1&team=${TEAM}"},
+            "near": {"command": "npx", "args": ["mcp-remote", "https://me@e.example/", "postgres://me:sesame-2@host/name", "--quiet"]}
+        }}"#;
+        let list = import::read(text).unwrap();
+        let answers = BTreeMap::new();
+        let known = Known {
+            expansions: Expansions::All,
+            workspace: PathBuf::from("/work"),
+            home: None,
+            variables: ["TEAM"].into(),
+            inputs: &list.inputs,
+            answers: &answers,
+        };
+        let (mut secrets, mut taken) = (BTreeMap::new(), Vec::new());
+        for server in list.servers {
+            let name = server.name.clone();
+            let mut taking = Taking { name: &name, known: &known, words: Vec::new(), secrets: &mut secrets, of_addresses: 0 };
+            taken.push((Value::Object(taking.server(server).unwrap()), taking.words.len()));
+        }
+        let near = json!({"command": "npx", "args": [
+            "mcp-remote", "https://${NEAR_ARGS_1}@e.example/", "postgres://me:${NEAR_ARGS_2}@host/name", "--quiet",
+        ]});
+        assert_eq!(taken, [(json!({"url": "https://e.example/mcp?key=${FAR_URL_1}&team=${TEAM}"}), 1), (near, 2)]);
     }
 }
