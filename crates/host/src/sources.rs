@@ -388,6 +388,7 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
     config.idle_stop = server.idle_stop_ms.map(Duration::from_millis);
     config.granted = Arc::new(granted(server));
     config.log_level = server.log_level;
+    config.protocol = server.protocol;
     config.start_limit = server.start_ms.map_or(config.start_limit, Duration::from_millis);
     config.limits = limits(config.limits, server.idle_ms, server.total_ms);
     config.max_concurrent_calls =

@@ -39,6 +39,8 @@ pub(crate) struct Client {
     pub(crate) log: Arc<ServerLog>,
     pub(crate) granted: Arc<Granted>,
     pub(crate) shows_apps: bool,
+    /// What is asked for in a handshake.
+    pub(crate) version: ProtocolVersion,
 }
 
 /// Whether a request of a server is read here: `rmcp` would give its parts another order, or lose some.
@@ -68,7 +70,7 @@ impl ClientHandler for Client {
             sampling.tools = Some(JsonObject::new());
             sampling
         });
-        ClientConfig::new(capabilities, me()).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        ClientConfig::new(capabilities, me()).with_protocol_version(self.version.clone())
     }
 
     async fn on_custom_request(

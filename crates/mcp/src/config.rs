@@ -23,7 +23,8 @@ pub(crate) use transport::shown_address;
 pub use transport::{HttpConfig, OauthConfig, OauthGrant, StdioConfig, TransportConfig};
 
 use crate::{
-    Board, Definitions, NoBoard, NoDefinitions, NoLedger, NoTokens, ProcessLedger, ResourceSource, RestartPolicy, TokenStore,
+    Board, Definitions, NoBoard, NoDefinitions, NoLedger, NoTokens, ProcessLedger, Protocol, ResourceSource, RestartPolicy,
+    TokenStore,
 };
 
 /// A server: `[mcp.servers.NAME]`, variables expanded.
@@ -58,6 +59,8 @@ pub struct ServerConfig {
     pub granted: Arc<Granted>,
     /// From which level on it is asked to log; what it likes where not given.
     pub log_level: Option<LogLevel>,
+    /// The version of the protocol that it is spoken to in; where it is not given it is asked.
+    pub protocol: Option<Protocol>,
     /// What is declared about single tools, by their names at the server.
     pub tools: BTreeMap<String, ToolDeclaration>,
     /// The most calls that may run at once.
@@ -90,6 +93,7 @@ impl ServerConfig {
             keeps_state: None,
             granted: Arc::default(),
             log_level: None,
+            protocol: None,
             tools: BTreeMap::new(),
             max_concurrent_calls: 64,
             max_message_bytes: 64 << 20,

@@ -25,7 +25,7 @@ use crate::log::ServerLog;
 use crate::login::Account;
 use crate::transport::http::{self, HttpTransport, Probed, SseTransport};
 use crate::transport::{PipeTransport, Wire};
-use crate::{HttpConfig, McpError, ServerConfig, Surroundings, TransportConfig};
+use crate::{HttpConfig, McpError, Protocol, ServerConfig, Surroundings, TransportConfig};
 
 /// The longest that a silent server's era is waited for.
 const MAX_PROBE: Duration = Duration::from_secs(10);
@@ -244,12 +244,16 @@ async fn handshake(
 ) -> Result<Opened, McpError> {
     let Opening { config, log, .. } = opening;
     let most = (config.start_limit / 2).min(MAX_PROBE);
-    let known = era.map(|era| Finding { era, ground: Ground::Remembered });
+    let chosen = config.protocol.map(|protocol| Finding { era: protocol.era(), ground: Ground::Chosen });
+    let known = chosen.or_else(|| era.map(|era| Finding { era, ground: Ground::Remembered }));
     // Which of the two transports with an address it speaks is found with the era.
     let mut is_remembered = true;
     let (wire_end, log_end, limit) = (Arc::clone(wire), Arc::clone(log), config.max_message_bytes);
     let shows_apps = opening.surroundings.shows_apps;
-    let client = Client { wire: Arc::clone(wire), log: Arc::clone(log), granted: Arc::clone(&config.granted), shows_apps };
+    let chosen = config.protocol.map(Protocol::version).filter(ProtocolVersion::has_initialize);
+    let version = chosen.unwrap_or(ProtocolVersion::LATEST_WITH_INITIALIZE);
+    let client =
+        Client { wire: Arc::clone(wire), log: Arc::clone(log), granted: Arc::clone(&config.granted), shows_apps, version };
     let (finding, service) = match way {
         Way::Pipes(Pipes { stdout, stdin }) => {
             piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), client, known, most).await?
@@ -263,6 +267,12 @@ async fn handshake(
             let account = account.map_err(|error| McpError::SignIn { message: error.to_string() })?;
             let endpoint = http::Endpoint::new(address, limit, account, network).await?;
             let probed = match known {
+                // Which transport it has is found with the question, and only the oldest version has another one.
+                Some(finding) if config.protocol == Some(Protocol::V20241105) => {
+                    let mut probed = endpoint.probe(&me(), most).await?;
+                    probed.finding = finding;
+                    probed
+                }
                 Some(finding) => Probed::remembered(finding),
                 None => endpoint.probe(&me(), most).await?,
             };

@@ -50,6 +50,8 @@ pub enum Ground {
     Silent,
     /// It spoke so at its last start.
     Remembered,
+    /// The configuration says so.
+    Chosen,
 }
 
 impl Ground {
@@ -60,6 +62,7 @@ impl Ground {
             Self::Declined => "it does not know server/discover",
             Self::Silent => "it said nothing to server/discover",
             Self::Remembered => "it spoke so at its last start",
+            Self::Chosen => "its `protocol` says so",
         }
     }
 }

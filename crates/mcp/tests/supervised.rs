@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::{Fixture, LONG, call, context, fixture, members, misbehaving, nothing, started, text};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
-use turnwright_mcp::{LogOrigin, ServerConfig, StartPolicy, ToolDeclaration};
+use turnwright_mcp::{Ground, LogOrigin, Protocol, ServerConfig, StartPolicy, ToolDeclaration};
 
 fn ends(fixture: &Fixture) -> usize {
     fixture.server.logs().iter().filter(|line| line.origin == LogOrigin::Host).count()
@@ -191,5 +191,15 @@ async fn a_call_that_is_told_to_end_while_its_server_starts_is_not_sent_once_it_
     assert_eq!((error.kind, &*error.model_text), (ToolErrorKind::Cancelled, "`t` was cancelled before it was called."));
     assert_eq!(text(&fixture.call("u", nothing()).await.unwrap()), "well");
     assert!(!calls.exists(), "the server was called");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_is_spoken_to_in_the_version_that_its_operator_chose() {
+    let mut config = misbehaving("behaves", "");
+    config.protocol = Some(Protocol::V20250618);
+    let fixture = started(config).await;
+    let agreed = fixture.server.agreed().unwrap();
+    assert_eq!((agreed.version.as_str(), agreed.ground), ("2025-06-18", Ground::Chosen));
     fixture.stop().await;
 }

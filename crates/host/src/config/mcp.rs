@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use turnwright_mcp::LogLevel;
+use turnwright_mcp::{LogLevel, Protocol};
 
 use super::{Secret, schema};
 
@@ -78,6 +78,9 @@ pub struct McpServer {
     /// From which level on it is asked to log; what it likes where not given.
     #[schemars(schema_with = "schema::log_level")]
     pub log_level: Option<LogLevel>,
+    /// The version of the protocol that it is spoken to in; it is asked which where not given.
+    #[schemars(schema_with = "schema::protocol")]
+    pub protocol: Option<Protocol>,
     /// What the operator declares about single tools, by the server's own name for them.
     pub tools: IndexMap<String, McpTool>,
     /// When it is started: lazy, by the first call once it is known what it offers, or eager, with its host.
@@ -119,6 +122,7 @@ impl Default for McpServer {
             roots: Vec::new(),
             sampling: None,
             log_level: None,
+            protocol: None,
             tools: IndexMap::new(),
             start: Start::default(),
             idle_stop_ms: None,

@@ -161,6 +161,10 @@ pub(crate) fn log_level(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": turnwright_mcp::LogLevel::ALL.map(turnwright_mcp::LogLevel::as_str) })
 }
 
+pub(crate) fn protocol(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": turnwright_mcp::Protocol::ALL.map(turnwright_mcp::Protocol::as_str) })
+}
+
 pub(crate) fn http_fields(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",

@@ -7,7 +7,7 @@ use super::{Entry, McpChangeError, Origin, Owner, sealed};
 use crate::config::mcp_server_takes_from_here;
 
 /// The keys of a member's server. Any other runs, reads or tells what is this machine's.
-const MEMBERS_KEYS: [&str; 7] = ["url", "headers", "enabled", "serial", "trust_annotations", "tools", "log_level"];
+const MEMBERS_KEYS: [&str; 8] = ["url", "headers", "enabled", "serial", "trust_annotations", "tools", "log_level", "protocol"];
 
 /// Why something of this machine is not put into a member's server.
 const HOLDS_NOTHING: &str =

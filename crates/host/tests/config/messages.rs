@@ -147,6 +147,12 @@ fn a_word_that_is_none_of_the_valid_ones_gets_all_of_them_and_the_nearest() {
         ],
     );
     says(
+        "[mcp.servers.s]\ncommand = \"t\"\nprotocol = \"2025-11-26\"",
+        &[
+            "turnwright.toml:3: `mcp.servers.s.protocol` is \"2025-11-26\"; it must be one of `2024-11-05`, `2025-03-26`, `2025-06-18`, `2025-11-25`, `2026-07-28`; did you mean `2025-11-25`?",
+        ],
+    );
+    says(
         "log_level = \"loud\"",
         &[
             "turnwright.toml:1: `log_level` is \"loud\"; it must be `off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
