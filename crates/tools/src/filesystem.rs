@@ -48,7 +48,7 @@ pub struct FilesystemConfig {
     pub roots: Vec<PathBuf>,
     /// What is not touched below them, in the form of `.gitignore`: a later pattern wins, `!` takes back.
     pub denied: Vec<String>,
-    /// Files and folders that are not touched wherever they are met: those of the program itself.
+    /// Files and folders that are not touched wherever they are met, nor made where they are not there: those of the program itself.
     pub ours: Vec<PathBuf>,
     /// Whether files that have several names may be read: other names may be outside of the roots.
     pub hard_links: bool,
@@ -90,6 +90,8 @@ struct Shared {
     guard: Guard,
     /// Device and number of what belongs to this program.
     ours: HashSet<(u64, u64)>,
+    /// Where that is: it may be made anew, or for the first time.
+    places_of_ours: Vec<PathBuf>,
     trash: Option<Trash>,
     seen: Seen,
     /// Held from the read to the rename of a change, so that two changes of one file do not undo one another.
@@ -105,6 +107,7 @@ impl Shared {
             roots: Roots::open(&config.roots)?,
             guard: Guard::new(&config.denied)?,
             ours,
+            places_of_ours: config.ours.iter().flat_map(|path| open::real_places(path)).collect(),
             trash,
             seen: Seen::default(),
             changing: Changing::default(),

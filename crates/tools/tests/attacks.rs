@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use support::{World, call};
-use turnwright_core::ContentBlock;
+use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_tools::{FilesystemConfig, TypedSource, filesystem};
 
 /// What no result may hold.
@@ -63,6 +63,35 @@ fn source(world: &World) -> TypedSource {
     config.trash = Some(world.folder.path().join("trash"));
     config.ours = vec![world.root.join("data"), world.root.join("own.toml")];
     filesystem(config).unwrap()
+}
+
+#[tokio::test]
+async fn a_file_of_this_program_is_not_made_where_it_is_not_there_yet() {
+    let world = World::new();
+    world.put("other/own.json", "evil");
+    let mut config = FilesystemConfig::new(vec![world.root.clone()]);
+    (config.ours, config.trash) = (vec![world.root.join("config/own.json")], Some(world.folder.path().join("trash")));
+    let source = filesystem(config).unwrap();
+    let refused = [
+        ("write", json!({"path": "config/own.json", "content": "evil"})),
+        ("write", json!({"path": "other/../config/own.json", "content": "evil"})),
+        ("move", json!({"from": "other/own.json", "to": "config/own.json"})),
+        ("move", json!({"from": "other", "to": "config"})),
+    ];
+    for (tool, arguments) in refused {
+        let error = call(&source, tool, arguments.clone()).await.unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::PermissionDenied, "{tool} {arguments}: {}", error.model_text);
+    }
+    call(&source, "write", json!({"path": "config/other.json", "content": "{}"})).await.unwrap();
+    // One that came since is none of theirs either.
+    world.put("config/own.json", SECRET);
+    assert!(call(&source, "read", json!({"path": "config/own.json"})).await.is_err());
+    let found = call(&source, "search", json!({"pattern": "s3cr3t"})).await.unwrap();
+    assert!(!format!("{found:?}").contains(SECRET), "{found:?}");
+    for (tool, arguments) in [("delete", json!({"path": "config"})), ("move", json!({"from": "config", "to": "old"}))] {
+        assert!(call(&source, tool, arguments).await.is_err(), "{tool}");
+    }
+    assert_eq!(std::fs::read_to_string(world.root.join("config/own.json")).unwrap(), SECRET);
 }
 
 /// Every tool at `path`.

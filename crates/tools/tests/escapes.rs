@@ -411,6 +411,31 @@ async fn a_root_that_holds_data_takes_new_files_and_shows_none_of_the_data() {
 }
 
 #[tokio::test]
+async fn what_is_hidden_deep_in_a_root_keeps_its_place() {
+    for enclosure in enclosures() {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("app/config")).unwrap();
+        std::fs::write(root.join("app/config/mcp.json"), SIGN).unwrap();
+        let mut sandbox = SandboxConfig::new(vec![helper()], root.join("tmp"));
+        (sandbox.mode, sandbox.hidden) = (SandboxMode::Preferred, vec![root.join("app/config/mcp.json")]);
+        let mut config = CommandConfig::new(vec![root.clone()], vec![("PATH".into(), "/usr/bin:/bin".into())]);
+        config.launcher = Arc::new(SandboxLauncher::with_protections(sandbox, only(enclosure)));
+        let source = command(config).unwrap();
+        let line = "mv app/config app/old; mv app old; mkdir -p app/config; rm -f app/config/mcp.json; \
+            echo evil > app/config/mcp.json; cat app/config/mcp.json; echo new > app/config/new && cat app/config/new";
+        let output = call(&source, "run", json!({"command": line})).await.unwrap().structured_content.unwrap();
+        let said = output.to_string();
+        if said.contains("lets a command have no mounts of its own") {
+            println!("skipped in {enclosure:?}: this system lets a command have no mounts of its own");
+            continue;
+        }
+        assert!(said.contains("new\\n") && !said.contains(SIGN), "{enclosure:?}: {said}");
+        assert_eq!(std::fs::read_to_string(root.join("app/config/mcp.json")).unwrap(), SIGN, "{enclosure:?}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn a_required_sandbox_that_is_missing_lets_nothing_run() {
     let world = World::new();
     let source = world.source(Enclosure::None, CommandLimits::default());

@@ -162,7 +162,8 @@ impl Shared {
                 let inner = path.join(&name);
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 let stat = look(&folder, &name).map_err(explain)?;
-                if self.guard.covers_entry(&inner, is_folder) || self.is_ours(&stat) {
+                let is_ours = self.is_ours(&stat) || self.is_place_of_ours(spot.place.root(), &inner);
+                if is_ours || self.guard.covers_entry(&inner, is_folder) {
                     let mut error = self.is_denied(&spot.place);
                     error.model_text = format!("{} (it holds `{}`)", error.model_text, inner.display());
                     return Err(error);

@@ -34,6 +34,7 @@ pub(super) fn move_to(shared: &Shared, arguments: &Arguments, caller: &Caller) -
     let source = shared.spot(from, AtEnd::Itself)?;
     shared.ask_within(&source)?;
     let target = shared.spot(to, AtEnd::Make)?;
+    shared.ask_above(&target)?;
     if look(&target.folder, &target.name).is_ok() {
         return Err(failed(format!("`{to}` is there already; nothing was moved")));
     }

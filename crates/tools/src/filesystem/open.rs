@@ -122,6 +122,17 @@ fn canonicalize(folder: &Dir, path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "it was changed while it was looked at; try again"))
 }
 
+/// Where a path leads, and the path itself, its folder without links; each as far as it is there.
+pub(super) fn real_places(path: &Path) -> Vec<PathBuf> {
+    let real = |path: &Path| -> Option<PathBuf> {
+        let (above, real) = path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)))?;
+        let rest = path.strip_prefix(above).ok()?;
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+    };
+    let itself = path.parent().and_then(real).zip(path.file_name()).map(|(folder, name)| folder.join(name));
+    real(path).into_iter().chain(itself).collect()
+}
+
 impl Shared {
     /// The spot that `path` names. What is not there has a spot where its folder is.
     ///
@@ -202,7 +213,8 @@ impl Shared {
 
     /// Refuses what is not to be touched.
     fn ask(&self, place: &Place<'_>, path: &Path) -> Result<(), ToolError> {
-        if self.guard.covers(path) { Err(self.is_denied(place)) } else { Ok(()) }
+        let is_denied = self.guard.covers(path) || self.is_place_of_ours(place.root(), path);
+        if is_denied { Err(self.is_denied(place)) } else { Ok(()) }
     }
 
     /// Refuses all of a root that belongs to this program.
@@ -219,6 +231,20 @@ impl Shared {
              or ask the user for what is needed of it",
             place.shown
         ))
+    }
+
+    /// Refuses to put a whole folder where something of this program would be in it.
+    pub(super) fn ask_above(&self, spot: &Spot<'_>) -> Result<(), ToolError> {
+        let path = spot.place.root().join(&spot.real);
+        let is_above = self.places_of_ours.iter().any(|ours| ours.starts_with(&path));
+        if is_above { Err(self.is_denied(&spot.place)) } else { Ok(()) }
+    }
+
+    /// Whether something of this program is, or would be, at this path without links, relative to a root. A root that lies in a
+    /// folder of this program was given all the same.
+    pub(super) fn is_place_of_ours(&self, root: &Path, path: &Path) -> bool {
+        let mut inner = self.places_of_ours.iter().filter_map(|ours| ours.strip_prefix(root).ok());
+        inner.any(|ours| !ours.as_os_str().is_empty() && path.starts_with(ours))
     }
 
     /// Whether this file or folder belongs to this program.

@@ -107,7 +107,7 @@ pub(super) fn search(shared: &Shared, arguments: &Arguments, caller: &Caller) ->
     let explain = |error: std::io::Error| shared.swapped(&spot.place, &error);
     let stat = look(&spot.folder, &spot.name).map_err(explain)?;
     let kept = Kept::new(shared.config.max_entries);
-    let walk = Walk::new(shared, &wanted, &caller.cancel, &kept, &spot.real);
+    let walk = Walk::new(shared, &wanted, &caller.cancel, &kept, (spot.place.root(), &spot.real));
     if kind_of_stat(&stat) == "folder" {
         let folder = open_folder(&spot.folder, &spot.name).map_err(explain)?;
         let rules = match arguments.include_ignored {

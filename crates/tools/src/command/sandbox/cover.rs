@@ -28,6 +28,9 @@ pub(super) fn cover(cover: &Cover) -> io::Result<bool> {
     }
     let held = |path: &Path| File::options().read(true).custom_flags(nix::libc::O_PATH).open(path);
     let kept = cover.kept.iter().map(|path| held(path).map(|file| (path, file))).collect::<io::Result<Vec<_>>>()?;
+    for path in &cover.pinned {
+        mount(Some(path), path, NO_TEXT, MsFlags::MS_BIND | MsFlags::MS_REC, NO_TEXT)?;
+    }
     for path in &cover.hidden {
         if path.is_dir() {
             mount(Some("none"), path, Some("tmpfs"), SAFE, Some(EMPTY))?;

@@ -64,6 +64,8 @@ pub(super) struct Cover {
     pub(super) hidden: Vec<PathBuf>,
     /// What lies within that and is used all the same.
     pub(super) kept: Vec<PathBuf>,
+    /// The folders above it, up to a root, which must not be renamed.
+    pub(super) pinned: Vec<PathBuf>,
     /// What Landlock leaves open then.
     pub(super) files: Files,
     /// What a person should know where nothing can be covered.
@@ -115,6 +117,7 @@ impl Plan {
         let cover =
             is_landlock.then(|| view.within_roots()).filter(|(within, _)| !within.is_empty()).map(|(within, rest)| Cover {
                 kept: view.writable.iter().filter(|path| is_below(path, &within)).cloned().collect(),
+                pinned: view.pinned(),
                 // A root that is hidden itself opens nothing.
                 files: files(
                     &view.hidden,
@@ -180,6 +183,31 @@ impl View {
         self.hidden.iter().cloned().partition(|hidden| is_below(hidden, &self.writable))
     }
 
+    /// The folders between a root and what is hidden in it, the outer ones first. Each is mounted over itself: a folder in which
+    /// something is hidden could be renamed otherwise, and another one made in its place.
+    fn pinned(&self) -> Vec<PathBuf> {
+        let root_of = |hidden: &Path| {
+            let roots = self.writable.iter().filter(|root| hidden != root.as_path() && hidden.starts_with(root));
+            roots.max_by_key(|root| root.components().count()).filter(|root| root.as_path() != Path::new("/"))
+        };
+        let between = |hidden: &Path| -> Vec<PathBuf> {
+            let Some(root) = root_of(hidden) else { return Vec::new() };
+            let above = hidden.ancestors().skip(1).take_while(|above| *above != root.as_path());
+            above.map(Path::to_path_buf).collect()
+        };
+        let mut pinned: Vec<PathBuf> = self.hidden.iter().flat_map(|hidden| between(hidden)).collect();
+        // What lies in a hidden folder is gone with it, unless a root gives it back.
+        pinned.retain(|path| {
+            let covered =
+                self.hidden.iter().filter(|hidden| path.starts_with(hidden)).map(|hidden| hidden.components().count());
+            let given = self.writable.iter().filter(|root| path.starts_with(root)).map(|root| root.components().count());
+            covered.max() < given.max()
+        });
+        pinned.sort_by(|a, b| a.components().count().cmp(&b.components().count()).then_with(|| a.cmp(b)));
+        pinned.dedup();
+        pinned
+    }
+
     /// That nothing new can be made in a root, where Landlock alone keeps what is hidden in it.
     fn closed_root(&self, hidden: &[PathBuf]) -> Option<String> {
         let root = self.writable.iter().find(|root| hidden.iter().any(|hidden| hidden != *root && hidden.starts_with(root)))?;
@@ -217,20 +245,19 @@ impl View {
             // Where the names of the network are explained on many systems.
             add(&[word("--ro-bind-try"), word("/run/systemd/resolve"), word("/run/systemd/resolve")]);
         }
-        let bind = |path: &Path| !self.hidden.iter().any(|hidden| path.starts_with(hidden));
-        for path in self.writable.iter().filter(|path| bind(path) && *path != all) {
-            add(&[word("--bind"), path.as_os_str(), path.as_os_str()]);
-        }
-        for path in &self.hidden {
-            if path.is_dir() {
-                add(&[word("--tmpfs"), path.as_os_str()]);
-            } else {
-                add(&[word("--ro-bind"), word("/dev/null"), path.as_os_str()]);
+        // The deeper comes later: what is named within the hidden comes back, what is hidden within that does not, nor does a root
+        // that is hidden itself.
+        let bound =
+            self.writable.iter().filter(|path| *path != all && !self.hidden.contains(path)).cloned().chain(self.pinned());
+        let mut places: Vec<(PathBuf, bool)> =
+            bound.map(|path| (path, false)).chain(self.hidden.iter().map(|path| (path.clone(), true))).collect();
+        places.sort_by_key(|(path, _)| path.components().count());
+        for (path, is_hidden) in &places {
+            match (is_hidden, path.is_dir()) {
+                (false, _) => add(&[word("--bind"), path.as_os_str(), path.as_os_str()]),
+                (true, true) => add(&[word("--tmpfs"), path.as_os_str()]),
+                (true, false) => add(&[word("--ro-bind"), word("/dev/null"), path.as_os_str()]),
             }
-        }
-        // What is named within the hidden comes back, and the hidden itself does not.
-        for path in self.writable.iter().filter(|path| !bind(path) && !self.hidden.contains(path)) {
-            add(&[word("--bind"), path.as_os_str(), path.as_os_str()]);
         }
         // The helper may be where nothing is left to be seen.
         add(&[word("--ro-bind"), helper, helper]);
@@ -313,6 +340,23 @@ mod tests {
         // Where nothing can be covered: the one is seen for the sake of the root, the other never.
         assert_eq!(plan.files.unwrap().writable, [ssh, "/home/ann/work".into(), inner]);
         assert!(cover.otherwise.unwrap().contains("`/home/ann`"));
+    }
+
+    #[test]
+    fn a_folder_in_which_something_is_hidden_can_not_be_renamed() {
+        let [root, file, other] = ["/w", "/w/a/config/mcp.json", "/w/a/b/key"].map(PathBuf::from);
+        let hidden = vec![file, other, "/home/ann/.ssh".into()];
+        let view = View { writable: vec![root], hidden, spared: Vec::new(), network: Network::Off };
+        let pinned = ["/w/a", "/w/a/b", "/w/a/config"].map(PathBuf::from);
+        assert_eq!(view.pinned(), pinned);
+        let arguments = view.bubblewrap(Path::new("/w"), "/usr/bin/helper".as_ref());
+        let at = |last: &str| {
+            let binds = |words: &[std::ffi::OsString]| words[0].to_string_lossy().ends_with("bind") && words[2] == last;
+            arguments.windows(3).position(binds).unwrap()
+        };
+        assert!(at("/w") < at("/w/a") && at("/w/a/config") < at("/w/a/config/mcp.json"), "{arguments:?}");
+        let plan = Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in);
+        assert_eq!(plan.cover.unwrap().pinned, pinned);
     }
 
     #[test]

@@ -129,7 +129,8 @@ pub(super) struct Walk<'a> {
     wanted: &'a Wanted,
     cancel: &'a CancellationToken,
     kept: &'a Kept,
-    /// Where it begins, relative to the root.
+    /// The root, and where it begins, relative to that.
+    root: &'a Path,
     start: &'a Path,
     queue: Mutex<Queue>,
     news: Condvar,
@@ -143,11 +144,11 @@ impl<'a> Walk<'a> {
         wanted: &'a Wanted,
         cancel: &'a CancellationToken,
         kept: &'a Kept,
-        start: &'a Path,
+        (root, start): (&'a Path, &'a Path),
     ) -> Self {
         let (queue, news) = (Mutex::default(), Condvar::new());
         let (visited, skipped) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { shared, wanted, cancel, kept, start, queue, news, visited, skipped }
+        Self { shared, wanted, cancel, kept, root, start, queue, news, visited, skipped }
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -274,7 +275,7 @@ impl<'a> Walk<'a> {
             if self.visited.fetch_add(1, Ordering::Relaxed) >= MOST_VISITED {
                 break;
             }
-            if self.shared.guard.covers_entry(&real, is_folder) {
+            if self.shared.guard.covers_entry(&real, is_folder) || self.shared.is_place_of_ours(self.root, &real) {
                 self.skip();
                 continue;
             }
