@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwright_engine::knowledge::{Embedder, KnowledgeIndex};
-use turnwright_engine::{Documents, KnownSecrets, SystemClock, ToolSource};
+use turnwright_engine::{Documents, SystemClock, ToolSource};
 use turnwright_providers::HttpEmbedder;
 use turnwright_tools::knowledge::split::Sizes;
 use turnwright_tools::{
@@ -14,7 +14,7 @@ use turnwright_tools::{
 
 use crate::config::Loaded;
 use crate::mcp_endpoint::caller;
-use crate::{Environment, Host, HostError, providers};
+use crate::{Environment, Host, HostError, kept, providers};
 
 /// How much like a question a piece is at least, in hundredths of the cosine: unlike texts are below it for models whose cosines begin
 /// near 0, and none that has to do with a question is for any.
@@ -46,7 +46,7 @@ impl Gathering {
     ) -> Result<Self, HostError> {
         let mut problems = Vec::new();
         let memory = loaded.config.memory.enabled.then(|| Memory::new(documents));
-        let knowledge = knowledge(loaded, (index, environment.secrets()), holder, &mut problems)?;
+        let knowledge = knowledge((loaded, environment), index, holder, &mut problems)?;
         let gatherer = Gatherer {
             instructions: instructions(loaded, environment)?,
             memory: memory.clone(),
@@ -63,8 +63,8 @@ impl Gathering {
 }
 
 /// What of the program itself nobody reads.
-fn ours(loaded: &Loaded) -> Vec<PathBuf> {
-    std::iter::once(loaded.data_dir.clone()).chain(loaded.file.clone()).collect()
+pub(crate) fn ours(loaded: &Loaded, environment: &Environment) -> Vec<PathBuf> {
+    std::iter::once(loaded.data_dir.clone()).chain(kept::files(loaded, environment)).collect()
 }
 
 fn instructions(loaded: &Loaded, environment: &Environment) -> Result<Option<Instructions>, HostError> {
@@ -77,14 +77,14 @@ fn instructions(loaded: &Loaded, environment: &Environment) -> Result<Option<Ins
     let mut filesystem = FilesystemConfig::new(roots);
     filesystem.denied.extend(files.deny.iter().cloned());
     filesystem.hard_links = files.hard_links;
-    filesystem.ours = ours(loaded);
+    filesystem.ours = ours(loaded, environment);
     let max_bytes = usize::try_from(config.max_bytes).unwrap_or(usize::MAX);
     Ok(Some(Instructions::open(InstructionsConfig { filesystem, files: config.files.clone(), max_bytes })?))
 }
 
 fn knowledge(
-    loaded: &Loaded,
-    (index, secrets): (Arc<dyn KnowledgeIndex>, &KnownSecrets),
+    (loaded, environment): (&Loaded, &Environment),
+    index: Arc<dyn KnowledgeIndex>,
     holder: &str,
     problems: &mut Vec<String>,
 ) -> Result<Option<Knowledge>, HostError> {
@@ -101,7 +101,7 @@ fn knowledge(
                 include: folder.include.clone(),
                 exclude: folder.exclude.clone(),
                 denied: folder.deny.clone(),
-                ours: ours(loaded),
+                ours: ours(loaded, environment),
                 max_file_bytes: folder.max_file_bytes.unwrap_or(MAX_FILE_BYTES),
             }),
             Ok(_) => problems.push(format!("knowledge `{name}` is left out: `{}` is not a folder", folder.path.display())),
@@ -118,7 +118,7 @@ fn knowledge(
         budget_tokens: config.budget_tokens,
         max_pieces,
         least_likeness_percent: loaded.config.embeddings.least_likeness_percent.unwrap_or(LEAST_LIKENESS_PERCENT),
-        secrets: secrets.clone(),
+        secrets: environment.secrets().clone(),
     };
     Ok(Some(Knowledge::open(config, index, embedder(loaded, problems), Arc::new(SystemClock), holder.to_owned())?))
 }

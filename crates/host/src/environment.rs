@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use turnwright_engine::KnownSecrets;
 
+use crate::kept::SecretFiles;
 use crate::keyring;
 
 /// The longest secret that is read from a file, in bytes.
@@ -29,6 +30,7 @@ pub struct Environment {
     files_begin_at: Option<PathBuf>,
     /// The one place that knows all secrets of the process.
     secrets: KnownSecrets,
+    secret_files: SecretFiles,
 }
 
 impl Environment {
@@ -44,6 +46,7 @@ impl Environment {
             is_closed: false,
             files_begin_at: None,
             secrets: KnownSecrets::default(),
+            secret_files: SecretFiles::default(),
         })
     }
 
@@ -56,6 +59,7 @@ impl Environment {
             is_closed: false,
             files_begin_at: None,
             secrets: KnownSecrets::default(),
+            secret_files: SecretFiles::default(),
         }
     }
 
@@ -92,6 +96,11 @@ impl Environment {
         &self.secrets
     }
 
+    /// The files that secrets were read from; clones of an environment share them.
+    pub(crate) fn secret_files(&self) -> &SecretFiles {
+        &self.secret_files
+    }
+
     /// The text of a file that holds a secret, without the line break at its end.
     ///
     /// # Errors
@@ -102,6 +111,7 @@ impl Environment {
             (Some(below), Some(home)) => home.join(below),
             (Some(_) | None, _) => base.join(path),
         };
+        self.secret_files.add(path.clone());
         let failed = |why: String| {
             format!("the file {} cannot be used: {why}; it must hold the secret and nothing else", path.display())
         };

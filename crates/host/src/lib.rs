@@ -18,6 +18,7 @@ pub mod environment;
 mod error;
 mod executables;
 mod host;
+mod kept;
 mod keyring;
 mod lineage;
 mod look;

@@ -3,7 +3,7 @@
 use turnwright_tools::{Enclosure, Network, Protections, SandboxConfig, SandboxMode};
 
 use crate::config::{Loaded, Sandbox};
-use crate::{Environment, Level};
+use crate::{Environment, Level, kept};
 
 /// Whether something is confined, and whether it reaches the network then.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub(crate) fn config(loaded: &Loaded, environment: &Environment, wanted: Wanted)
     let keys =
         [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".config/gcloud", ".config/gh"];
     let of_home = environment.home().into_iter().flat_map(|home| keys.map(|name| home.join(name)));
-    sandbox.hidden = of_home.chain(loaded.file.clone()).collect();
+    sandbox.hidden = of_home.chain(kept::files(loaded, environment)).collect();
     sandbox.never = vec![loaded.data_dir.clone()];
     let limits = &mut sandbox.limits;
     limits.memory_bytes = tools.max_memory_mb.map_or(limits.memory_bytes, |mebibytes| u64::from(mebibytes) << 20);

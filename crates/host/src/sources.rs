@@ -23,7 +23,7 @@ use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, artifac
 use crate::config::{self, Loaded, McpGrant, McpTransport, expand};
 use crate::env_file;
 use crate::servers::WaysOfUsers;
-use crate::{Environment, HostError, apis, executables, sandbox};
+use crate::{Environment, HostError, apis, context, executables, sandbox};
 
 /// How much of what servers say is done in a browser may wait to be looked at.
 const MAX_COMPLETED: usize = 64;
@@ -157,6 +157,9 @@ pub(crate) fn sources(
         problems: Vec::new(),
         command_mark: None,
     };
+    // A file that nobody named is read where it lies, and not missed where it does not. The built-in tools know then where secrets are.
+    let files = loaded.mcp_files.iter().filter(|file| file.is_required || file.path.exists());
+    let files: Vec<_> = files.map(|file| (&file.path, ServersOfFile::read(&file.path, environment))).collect();
     add_built_ins(&mut sources, loaded, environment, &*ledger, (artifacts, rates))?;
     // It knows every server that is made with these surroundings, also later.
     let resources = Arc::clone(&sources.surroundings.resources);
@@ -178,9 +181,8 @@ pub(crate) fn sources(
             sources.servers.push(Server { name: name.clone(), made: Err(why.clone()), origin: origin.clone() });
         }
     }
-    // A file that nobody named is read where it lies, and not missed where it does not.
-    for file in loaded.mcp_files.iter().filter(|file| file.is_required || file.path.exists()) {
-        add_file(&mut sources, &file.path, environment);
+    for (path, read) in files {
+        add_file(&mut sources, path, read);
     }
     Ok(sources)
 }
@@ -289,7 +291,7 @@ fn add_built_ins(
         config.denied.extend(tools.filesystem.deny.iter().cloned());
         config.hard_links = tools.filesystem.hard_links;
         config.trash = Some(loaded.data_dir.join("trash"));
-        config.ours = std::iter::once(loaded.data_dir.clone()).chain(loaded.file.clone()).collect();
+        config.ours = context::ours(loaded, environment);
         config.max_image_bytes = tools.filesystem.max_image_bytes.unwrap_or(config.max_image_bytes);
         config.max_write_bytes = tools.filesystem.max_write_bytes.unwrap_or(config.max_write_bytes);
         config.max_entries =
@@ -421,11 +423,26 @@ fn limits(base: CallLimits, idle_ms: Option<u64>, total_ms: Option<u64>) -> Call
     }
 }
 
+/// What another program's file says, with its servers, or why they are left out.
+struct ServersOfFile {
+    import: Import,
+    servers: Vec<(String, Result<ServerConfig, String>)>,
+}
+
+impl ServersOfFile {
+    fn read(path: &Path, environment: &Environment) -> Result<Self, String> {
+        let mut import = read_file(path)?;
+        let servers = std::mem::take(&mut import.servers).into_iter();
+        let servers = servers.map(|server| (server.name.clone(), imported(server, path, environment))).collect();
+        Ok(Self { import, servers })
+    }
+}
+
 /// The servers of another program's file.
-fn add_file(sources: &mut Sources, path: &Path, environment: &Environment) {
+fn add_file(sources: &mut Sources, path: &Path, read: Result<ServersOfFile, String>) {
     let origin = path.display().to_string();
-    let import = match read_file(path) {
-        Ok(import) => import,
+    let ServersOfFile { import, servers } = match read {
+        Ok(read) => read,
         Err(reason) => return sources.problems.push(reason),
     };
     if !import.inputs.is_empty() {
@@ -434,9 +451,8 @@ fn add_file(sources: &mut Sources, path: &Path, environment: &Environment) {
     }
     let told = import.left_out.iter().chain(&import.problems);
     sources.problems.extend(told.map(|problem| format!("{origin}: {problem}")));
-    for server in import.servers {
-        let name = server.name.clone();
-        sources.add_server(&name, imported(server, path, environment), origin.clone());
+    for (name, server) in servers {
+        sources.add_server(&name, server, origin.clone());
     }
 }
 
@@ -482,6 +498,7 @@ fn imported(server: ImportedServer, file: &Path, environment: &Environment) -> R
             let mut stdio = StdioConfig::new(expanded(command)?);
             stdio.args = args.iter().map(|arg| expanded(arg)).collect::<Result<_, _>>()?;
             let env_file = env_file.as_deref().map(|path| expanded(path).map(|path| folder.join(path))).transpose()?;
+            env_file.iter().for_each(|path| environment.secret_files().add(path.clone()));
             let of_a_server_that_runs = env_file.as_deref().filter(|_| server.enabled);
             stdio.env = env_file::with(expand_all(env)?, of_a_server_that_runs)?;
             stdio.cwd = cwd.as_deref().map(|cwd| expanded(cwd).map(|cwd| folder.join(cwd))).transpose()?;
