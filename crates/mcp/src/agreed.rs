@@ -3,6 +3,7 @@
 use rmcp::RoleClient;
 use rmcp::model::{ProtocolVersion, ServerCapabilities};
 use rmcp::service::RunningService;
+use turnwright_core::secrets::Secrets;
 
 use crate::McpError;
 use crate::client::Client;
@@ -65,8 +66,12 @@ impl Offer {
 }
 
 impl Agreed {
-    /// What the handshake brought; an error where the version is one that nobody here knows.
-    pub(crate) fn of(service: &RunningService<RoleClient, Client>, finding: Finding) -> Result<Self, McpError> {
+    /// What the handshake brought, without secrets; an error where the version is one that nobody here knows.
+    pub(crate) fn of(
+        service: &RunningService<RoleClient, Client>,
+        finding: Finding,
+        secrets: &Secrets,
+    ) -> Result<Self, McpError> {
         let Some(info) = service.peer_info() else {
             return Err(McpError::UnknownVersion { version: String::new(), known: known_versions() });
         };
@@ -74,11 +79,12 @@ impl Agreed {
         if !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version) {
             return Err(McpError::UnknownVersion { version, known: known_versions() });
         }
+        let shown = |text: &str| secrets.hide(text).into_owned();
         Ok(Self {
             version,
             ground: finding.ground,
-            server: info.server_info.as_ref().map(|server| format!("{} {}", server.name, server.version).trim_end().to_owned()),
-            instructions: info.instructions.clone(),
+            server: info.server_info.as_ref().map(|server| shown(format!("{} {}", server.name, server.version).trim_end())),
+            instructions: info.instructions.as_deref().map(shown),
             offers: offers(&info.capabilities),
         })
     }

@@ -291,7 +291,7 @@ async fn handshake(
             }
         }
     };
-    let agreed = Agreed::of(&service, finding)?;
+    let agreed = Agreed::of(&service, finding, &opening.surroundings.secrets.now())?;
     *era = is_remembered.then_some(finding.era);
     *waited_for = "no answer to tools/list came";
     let listing = if agreed.offers(Offer::Tools) {

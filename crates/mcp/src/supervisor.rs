@@ -103,7 +103,8 @@ impl Shared {
         let kept = surroundings.definitions.kept(&config);
         let is_known = kept.is_some();
         let offered = Offered::from(kept.map(|tools| Listing::read(&config, &tools)).unwrap_or_default());
-        let shelving = Shelving::new(surroundings.definitions.kept_shelf(&config));
+        let shelving =
+            Shelving::new(surroundings.definitions.kept_shelf(&config).map(|shelf| shelf.without(&surroundings.secrets.now())));
         Self {
             config,
             surroundings,

@@ -11,7 +11,9 @@ use serde_json::{Map, Value, json};
 use support::{Fixture, LONG, call, context, fixture, nothing, quick, started, text};
 use turnwright_core::{ContentBlock, EmbeddedResource, ToolErrorKind, UserId};
 use turnwright_engine::{SourceState, ToolSource};
-use turnwright_mcp::{CompletionOf, LogLevel, McpServer, ResourceSource, SaidMessage, ServerConfig, Shelf, StdioConfig};
+use turnwright_mcp::{
+    CompletionOf, LogLevel, McpServer, ResourceSource, SaidMessage, ServerConfig, Shelf, StdioConfig, TransportConfig,
+};
 
 const ERAS: [&str; 2] = ["legacy", "modern"];
 
@@ -83,6 +85,32 @@ async fn resources_and_prompts_are_listed_once_over_all_pages_and_kept() {
         let again = support::fixture_in(offers(era, ""), fixture.folder.path());
         assert_eq!(*shelf(&again).await, *first);
         assert_eq!(again.state(), SourceState::Stopped, "{era}: nothing was started to know it");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_a_server_was_given_is_told_by_nothing_that_it_says() {
+    const KEY: &str = "sesame-0pen-1234";
+    for era in ERAS {
+        let mut config = offers(era, "tells");
+        let TransportConfig::Stdio(stdio) = &mut config.transport else { panic!("it is a program") };
+        stdio.env = vec![("TOLD_KEY".to_owned(), KEY.to_owned())];
+        let fixture = started(config).await;
+        let server = &fixture.server;
+        let nothing_else = Map::new();
+        let of = CompletionOf::Prompt("review".to_owned());
+        let told = [
+            format!("{:?}", shelf(server).await),
+            format!("{:?}", server.agreed()),
+            format!("{:?}", server.read_resource("note://1").await.unwrap()),
+            format!("{:?}", server.prompt("review", &arguments(json!({"code": "x"}))).await.unwrap()),
+            format!("{:?}", server.complete(&of, "language", "p", &nothing_else).await.unwrap()),
+        ];
+        for told in told {
+            let is_said = era == "legacy" || !told.contains("Agreed");
+            assert!(!told.contains(KEY) && (!is_said || told.contains("[secret]")), "{era}: {told}");
+        }
+        fixture.stop().await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use turnwright_core::secrets::Secrets;
 use turnwright_engine::shown_name;
 
 use crate::list::{capped_to, text};
@@ -101,6 +102,30 @@ impl Shelf {
     /// Whether there is anything to read.
     pub fn has_resources(&self) -> bool {
         !self.resources.is_empty() || !self.templates.is_empty()
+    }
+
+    /// The same without secrets.
+    pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
+        let mut hide = |text: &mut String| secrets.hide_in(text);
+        for Resource { uri, name, title, description, mime_type, size: _, annotations } in &mut self.resources {
+            [Some(uri), Some(name), title.as_mut(), description.as_mut(), mime_type.as_mut()]
+                .into_iter()
+                .flatten()
+                .for_each(&mut hide);
+            annotations.iter_mut().for_each(|hints| secrets.hide_in_value(hints));
+        }
+        for ResourceTemplate { uri_template, name, title, description, mime_type } in &mut self.templates {
+            let texts = [Some(uri_template), Some(name), title.as_mut(), description.as_mut(), mime_type.as_mut()];
+            texts.into_iter().flatten().for_each(&mut hide);
+        }
+        for Prompt { name, title, description, arguments } in &mut self.prompts {
+            [Some(name), title.as_mut(), description.as_mut()].into_iter().flatten().for_each(&mut hide);
+            for PromptArgument { name, description, is_required: _ } in arguments {
+                [Some(name), description.as_mut()].into_iter().flatten().for_each(&mut hide);
+            }
+        }
+        self.problems.iter_mut().for_each(&mut hide);
+        self
     }
 }
 

@@ -151,7 +151,7 @@ impl McpServer {
         })
     }
 
-    /// The answer to a request that a server of this offer knows.
+    /// The answer to a request that a server of this offer knows, without secrets.
     pub(crate) async fn asked(&self, offer: Offer, method: &str, params: Value, limit: Duration) -> Result<Value, ToolError> {
         let _user = self.in_use();
         let connection = self.connection(method).await?;
@@ -165,7 +165,11 @@ impl McpServer {
             let asked = ask(&connection, method, params.clone(), limit).await;
             let answer = asked.map_err(|error| not_answered(server, method, &error))?;
             match answer.get("resultType").and_then(Value::as_str) {
-                None | Some("complete") => return Ok(answer),
+                None | Some("complete") => {
+                    let mut answer = answer;
+                    self.shared().log.secrets().hide_in_value(&mut answer);
+                    return Ok(answer);
+                }
                 Some("input_required") => {
                     let answer = answer.as_object().cloned().unwrap_or_default();
                     let given = input::wanted(answer, &self.config().granted).map_err(|why| self.unreadable(method, &why))?;

@@ -58,7 +58,7 @@ pub(crate) async fn keep(shared: &Shared, connection: &Connection) -> Infallible
 
 async fn list_all(shared: &Shared, connection: &Connection) -> Listed {
     let (shelf, listed) = shelf_of(shared, connection).await;
-    put(shared, shelf);
+    put(shared, shelf.without(&shared.log.secrets()));
     listed
 }
 

@@ -2,9 +2,11 @@
 """offers.py ERA [MODE]: an MCP server over stdio with resources and prompts, of the era `legacy` or `modern`.
 
 The tool `grow` adds a resource and a prompt, `touch` changes the resource that is named, `seen` tells how often each method
-was asked and the log level of the last request. In the mode `stumbles` the tools that `grow` changed cannot be listed once. Standard library only.
+was asked and the log level of the last request. In the mode `stumbles` the tools that `grow` changed cannot be listed once. In the mode `tells` it repeats the variable
+TOLD_KEY wherever it can. Standard library only.
 """
 import json
+import os
 import sys
 from collections import Counter
 
@@ -17,6 +19,12 @@ LANGUAGES = ["perl", "php", "prolog", "python"]
 STATE = {"level": None, "subscribed": set(), "listening": None, "listened": 0}
 CAPABILITIES = {"tools": {"listChanged": True}, "resources": {"listChanged": True, "subscribe": True},
                 "prompts": {"listChanged": True}, "completions": {}, "logging": {}}
+KEY = os.environ.get("TOLD_KEY", "") if MODE == "tells" else ""
+if MODE == "tells":
+    RESOURCES[0].update(title=KEY, description=KEY, annotations={"told": KEY})
+    TEMPLATES[0]["description"] = KEY
+    PROMPTS[0]["arguments"][0]["description"] = KEY
+    LANGUAGES.append("p" + KEY)
 if MODE == "plain":
     CAPABILITIES = {"tools": {}}
 
@@ -87,7 +95,7 @@ def read(request, uri):
     elif uri == "note://broken":
         answer(request, contents="text")
     else:
-        answer(request, contents=[{"uri": uri, "mimeType": "text/plain", "text": "the text of %s" % uri}, {"text": "more"}])
+        answer(request, contents=[{"uri": uri, "mimeType": "text/plain", "text": "the text of %s" % uri + KEY}, {"text": "more"}])
 
 
 def handle(message):
@@ -103,7 +111,7 @@ def handle(message):
         if ERA == "modern":
             return fail(request, -32022, "not spoken", supported=["2026-07-28"])
         return answer(request, protocolVersion=params["protocolVersion"], capabilities=CAPABILITIES,
-                      serverInfo={"name": "offers", "version": "1"})
+                      serverInfo={"name": "offers", "version": "1" + KEY}, instructions="Use it." + KEY)
     if method == "tools/list":
         if MODE == "stumbles" and SEEN[method] == 2:
             return fail(request, -32603, "the database is locked")
@@ -128,7 +136,7 @@ def handle(message):
     if method == "prompts/get":
         if "code" not in (params.get("arguments") or {}):
             return fail(request, -32602, "code is missing")
-        said = {"role": "user", "content": {"type": "text", "text": "Review: " + params["arguments"]["code"]}}
+        said = {"role": "user", "content": {"type": "text", "text": "Review: " + params["arguments"]["code"] + KEY}}
         return answer(request, description="Reviews code.", messages=[said, {"role": "assistant", "content": {"type": "video"}}])
     if method == "completion/complete":
         begin = params["argument"]["value"]
