@@ -18,7 +18,7 @@ mod walk;
 
 pub use address::{OfPath, in_addresses};
 use forms::Form;
-pub use names::{given, is_filler, of_address};
+pub use names::{given, given_in_argument, is_filler, of_address};
 pub use stream::SecretStream;
 use views::View;
 

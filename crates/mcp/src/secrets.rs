@@ -1,6 +1,6 @@
 //! Which of what a server is given is secret.
 
-use turnwright_core::secrets::{Secrets, given};
+use turnwright_core::secrets::{Secrets, given, given_in_argument};
 use turnwright_engine::ToolOutput;
 
 use crate::TransportConfig;
@@ -10,11 +10,9 @@ pub(crate) fn of(transport: &TransportConfig) -> Vec<String> {
     let named = |given_to: &[(String, String)]| -> Vec<String> {
         given_to.iter().flat_map(|(name, value)| given(name, value)).collect()
     };
-    // An argument is named by what stands before it, `--token=x` or `--token x`; or it looks like a key, or is an address with one.
     let unnamed = |args: &[String]| -> Vec<String> {
         let before = std::iter::once("").chain(args.iter().map(String::as_str));
-        let each = args.iter().zip(before).map(|(arg, before)| arg.split_once('=').unwrap_or((before, arg)));
-        each.filter(|(_, value)| !value.starts_with('-')).flat_map(|(name, value)| given(name, value)).collect()
+        args.iter().zip(before).flat_map(|(arg, before)| given_in_argument(before, arg)).collect()
     };
     match transport {
         TransportConfig::Stdio(stdio) => [named(&stdio.env), unnamed(&stdio.args)].concat(),
@@ -49,9 +47,13 @@ mod tests {
         let given = [("API_KEY", "sesame-open"), ("HOME", "/home/somebody"), ("MODE", "quiet-mode")];
         stdio.env = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         stdio.args = ["--auth=ghp_16C7e42F292c6912E7710c838347Ae178B4a", "--token", "open-sesame", "--token", "--verbose"]
+            .into_iter()
+            .chain(["--header", "Authorization: Bearer open-barley"])
             .map(str::to_owned)
-            .into();
-        assert_eq!(of(&stdio.into()), ["sesame-open", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "open-sesame"]);
+            .collect();
+        let transport = TransportConfig::from(stdio);
+        assert_eq!(of(&transport), ["sesame-open", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "open-sesame", "open-barley"]);
+        assert!(transport.to_string().ends_with("--header Authorization: Bearer ***"), "{transport}");
     }
 
     #[test]

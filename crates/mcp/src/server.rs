@@ -132,6 +132,11 @@ impl McpServer {
         self.shared.offered().quarantined
     }
 
+    /// How it is reached, as a person would name it, without anything that is known to be secret.
+    pub fn shown_transport(&self) -> String {
+        self.shared.log.secrets().hide(&self.config().transport.to_string()).into_owned()
+    }
+
     /// What it and we agreed on, while it is there.
     pub fn agreed(&self) -> Option<Agreed> {
         match &self.shared.status.borrow().phase {

@@ -77,6 +77,25 @@ pub fn given(name: &str, value: &str) -> Vec<String> {
     }
 }
 
+/// The secrets in an argument of a program. It is named by what stands before it, `--token=x` or `--token x`, or is a header,
+/// `Authorization: Bearer x`, also behind the name of an option; or it looks like a key, or is an address with one.
+pub fn given_in_argument(before: &str, argument: &str) -> Vec<String> {
+    let is_token =
+        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let header = |text: &str| {
+        let (name, value) = text.split_once(':').filter(|(name, value)| is_token(name) && !value.starts_with("//"))?;
+        Some(given(name, value))
+    };
+    if let Some(found) = header(argument).filter(|found| !found.is_empty()) {
+        return found;
+    }
+    let (name, value) = argument.split_once('=').unwrap_or((before, argument));
+    if value.starts_with('-') {
+        return Vec::new();
+    }
+    header(value).filter(|found| !found.is_empty()).unwrap_or_else(|| given(name, value))
+}
+
 /// Whether it is like the keys of known services.
 fn is_known_key(value: &str) -> bool {
     BEGINNINGS.iter().any(|begin| value.starts_with(begin)) && value.len() >= 16
@@ -165,6 +184,27 @@ mod tests {
         ];
         for (name, value) in others {
             assert_eq!(given(name, value), Vec::<String>::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn in_an_argument_it_has_its_name_before_it() {
+        let secrets = [
+            ("", "--token=0123456789", "0123456789"),
+            ("--token", "0123456789", "0123456789"),
+            ("--token", "0123:456789", "0123:456789"),
+            ("--header", "Authorization: Bearer 0123456789==", "0123456789=="),
+            ("-H", "X-Api-Key:0123456789", "0123456789"),
+            ("", "--header=Authorization: Bearer 0123456789", "0123456789"),
+            ("mcp-remote", "https://h.example/mcp?access_token=0123456789", "0123456789"),
+        ];
+        for (before, argument, secret) in secrets {
+            assert_eq!(given_in_argument(before, argument), [secret], "{argument}");
+        }
+        for (before, argument) in
+            [("--token", "--verbose"), ("-H", "Accept: text/html"), ("-v", "/here/it:/there"), ("", "a:b")]
+        {
+            assert_eq!(given_in_argument(before, argument), Vec::<String>::new(), "{argument}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
-use turnwright_core::secrets::{OfPath, Secrets, given, in_addresses};
+use turnwright_core::secrets::{OfPath, Secrets, given_in_argument, in_addresses};
 
 /// What stands for a secret wherever it is shown.
 pub(crate) const MASK: &str = "***";
@@ -66,8 +66,7 @@ pub(crate) fn without_secrets(text: &str) -> String {
 
 /// An argument of a program without what may be secret in it; it may have its name before it, as in `--token x`.
 pub(crate) fn argument_without_secrets(before: &str, argument: &str) -> String {
-    let (name, value) = argument.split_once('=').unwrap_or((before, argument));
-    let secrets = if value.starts_with('-') { Vec::new() } else { given(name, value) };
+    let secrets = given_in_argument(before, argument);
     let secrets = secrets.iter().filter(|secret| secret.len() >= Secrets::MIN_BYTES);
     secrets.fold(without_secrets_and_keys(argument), |shown, secret| shown.replace(secret, MASK))
 }

@@ -72,7 +72,7 @@ pub(crate) fn status(entry: &Entry, set_aside: &[SetAside]) -> McpStatus {
     let tools = server.tools();
     let offered = tools.iter().filter(|tool| is_offered(&tool.name));
     McpStatus {
-        transport: server.config().transport.to_string(),
+        transport: server.shown_transport(),
         origin,
         is_added,
         owner,
