@@ -5,7 +5,7 @@
 
 use super::shell::is_name;
 use super::word::Word;
-use super::wrappers::{is_shell, is_treacherous};
+use super::wrappers::{is_shell, may_steer};
 
 /// How the shell that runs a line reads what its builtins are given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -173,6 +173,6 @@ fn changes_variables(words: &[Word]) -> bool {
         let is_plain = word.is_literal || word.text.contains('=') && word.varies_at.is_none_or(|at| at > name.len());
         let name = name.strip_suffix('+').unwrap_or(name);
         let has_index = value.contains('[') && value.contains(['$', '`']);
-        !is_plain || !is_name(name) || has_index || is_treacherous(name, word.sets_number())
+        !is_plain || !is_name(name) || has_index || may_steer(name, word.sets_number())
     })
 }

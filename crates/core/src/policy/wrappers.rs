@@ -400,6 +400,37 @@ pub(super) fn is_treacherous(variable: &str, is_number: bool) -> bool {
         || ENDS.iter().any(|end| variable.ends_with(end))
 }
 
+/// Whether setting a variable that programs are given may change what they start or write. Which ones do so nobody can list: only
+/// those count as harmless that are known to say how something looks, and names that no program has for itself: one letter, or
+/// small letters alone.
+pub(super) fn may_steer(variable: &str, is_number: bool) -> bool {
+    const HARMLESS: &[&str] = &[
+        "CI",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "COLORTERM",
+        "COLUMNS",
+        "DEBUG",
+        "FORCE_COLOR",
+        "LANG",
+        "LANGUAGE",
+        "LINES",
+        "NODE_ENV",
+        "NO_COLOR",
+        "RUST_BACKTRACE",
+        "RUST_LOG",
+        "SOURCE_DATE_EPOCH",
+        "TERM",
+        "TZ",
+        "VERBOSE",
+    ];
+    let is_own = variable.len() == 1 || !variable.contains(|letter: char| letter.is_ascii_uppercase());
+    let is_harmless = HARMLESS.contains(&variable) || variable.starts_with("LC_") || is_own && !variable.ends_with("_proxy");
+    // What a shell counts with.
+    let is_counter = is_number && is_treacherous(variable, false);
+    is_treacherous(variable, is_number) || !(is_harmless || is_counter)
+}
+
 /// What an option of a wrapper is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
