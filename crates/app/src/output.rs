@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 
 use crate::hiding::hidden;
 use serde::Serialize;
-use turnwright_terminal::{Piece, Screen, Stream, clean_text};
+use turnwright_terminal::{Piece, Screen, Stream, clean_json_lines, clean_text};
 
 /// Standard output. Once nobody reads it any more it takes text and drops it: the work goes on to its end.
 pub(crate) struct Output {
@@ -56,10 +56,11 @@ impl Output {
         }
     }
 
-    /// Writes a value as JSON for people, over several lines.
+    /// Writes a value as JSON for people, over several lines. What would drive a terminal is written as JSON can write it, everywhere:
+    /// it says the same.
     pub(crate) fn json_pretty(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
-            Ok(text) => self.write(&format!("{text}\n")),
+            Ok(text) => self.write(&format!("{}\n", clean_json_lines(&text))),
             Err(error) => self.state = Err(error.into()),
         }
     }

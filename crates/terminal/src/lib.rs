@@ -26,7 +26,7 @@ pub use abridge::beginning;
 pub use answer::{answering, asked};
 pub use approval::{Reply, parse_reply, question, suggested};
 pub use carry::{Carried, carry};
-pub use clean::{clean_line, clean_text};
+pub use clean::{clean_json_lines, clean_line, clean_text};
 pub use command::{Command, parse_command};
 pub use editor::{Line, LineEditor};
 pub use ending::{Ending, ending};
