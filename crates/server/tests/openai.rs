@@ -53,6 +53,8 @@ mod referring;
 mod refusing;
 #[path = "openai/retelling.rs"]
 mod retelling;
+#[path = "openai/rounds.rs"]
+mod rounds;
 #[path = "openai/stopping.rs"]
 mod stopping;
 #[path = "openai/their_tools.rs"]

@@ -11,6 +11,7 @@ use turnwright_engine::{
 };
 
 use super::again::{Again, Came, taken_up};
+use super::answering::{self, goes_on_from};
 use super::buried;
 use super::decided::{decides_in_one, decision};
 use super::deciding::decide;
@@ -46,7 +47,7 @@ const GO_ON: &str = "Go on.";
 pub(crate) struct Ask {
     /// The conversation, where the request names it.
     pub(crate) conversation: Option<ConversationId>,
-    /// The response that it goes on from, where it names one.
+    /// The response that it goes on from, where it names one and no conversation.
     pub(crate) previous: Option<String>,
     pub(crate) history: History,
     pub(crate) overlay: SettingsOverlay,
@@ -120,9 +121,13 @@ pub(crate) async fn begin(state: &ServerState, mut ask: Ask) -> Result<Begun, Ap
         place.into_iter().fold(error, ApiError::about)
     };
     let attached = Attached::resolve(state, &mut users).await.map_err(placed)?;
-    if let Some(conversation) = &ask.conversation {
-        let lengths = ask.history.user_lengths();
-        let look = |journal: &Journal| said_again(&users, &lengths, &said_last(journal, lengths.len()));
+    let answered = answering::conversation_of(state, &ask).await?;
+    if ask.previous.is_some() {
+        ask.conversation.clone_from(&answered);
+    }
+    if let Some(conversation) = answered.as_ref().or(ask.conversation.as_ref()) {
+        let (lengths, most) = (ask.history.user_lengths(), ask.history.said_before_at_most(answered.is_some()));
+        let look = |journal: &Journal| said_again(&users, (&lengths, most), &said_last(journal, lengths.len()));
         let again = where_there(state.engine().look(conversation, look).await)?;
         users.drain(..again.unwrap_or_default());
     }
@@ -171,14 +176,14 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     {
         return begun(state, conversation, part, history).await;
     }
-    if let Some(previous) = &ask.previous {
+    if let Some(previous) = ask.previous.as_ref().filter(|_| ask.conversation.is_none()) {
         match given::before(state, &ask, previous).await? {
             Some(GivenBefore::Same(conversation, calls)) if users.is_empty() => {
                 return after_calls(state, conversation, calls, None, history).await;
             }
             Some(GivenBefore::Other(of, results)) => return give_otherwise(state, (&of, &results), &ask, users, history).await,
             Some(GivenBefore::Same(..)) => ask.conversation = Some(continued(state, previous, Brings::Words).await?),
-            None => ask.conversation = Some(continued(state, previous, brings(&ask)).await?),
+            None => ask.conversation = Some(goes_on_from(state, &ask, previous, users.is_empty()).await?),
         }
     }
     if let Some(chain) = ask.conversation.clone().filter(|_| ask.previous.is_some()) {
@@ -200,8 +205,7 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     let has_more = ask.history.fresh.iter().any(|item| matches!(item.said, Said::Elsewhere { .. }));
     if let Some(conversation) = &ask.conversation {
         if has_results && users.is_empty() && is_there(state, conversation).await? {
-            let what = format!("no call of these results waits in conversation `{conversation}`");
-            return Err(ApiError::invalid(what).about("messages"));
+            return Err(given::none_waits(conversation));
         }
         let brings_history = ask.history.before_users().any(Item::says_something);
         if !brings_history || is_there(state, conversation).await? {

@@ -35,7 +35,7 @@ pub(super) async fn dig_out(state: &ServerState, ask: &mut Ask) -> Result<(), Ap
 }
 
 /// The call that an item answers, where its name is one of ours.
-fn answered(item: &Item) -> Option<(CallId, Option<ConversationId>)> {
+pub(super) fn answered(item: &Item) -> Option<(CallId, Option<ConversationId>)> {
     match &item.said {
         Said::Result { call, .. } => ids::read_call(call),
         Said::Approval { request, .. } => ids::read_request(request).map(|(asked, held)| (asked.call, held)),

@@ -1,6 +1,6 @@
 //! Results of a client's tools that a request brings: whose calls they answer, and whether these wait for them.
 
-use turnwright_core::{CallId, ConversationId, Journal, MessageId, QuestionReason};
+use turnwright_core::{CallId, ConversationId, Journal, MessageId, QuestionReason, Turn};
 use turnwright_engine::{ClientResult, Engine, EngineError};
 
 use super::begin::Ask;
@@ -27,6 +27,12 @@ pub(crate) fn given(ask: &Ask) -> Option<(ConversationId, Vec<ClientResult>)> {
     if results.is_empty() { None } else { Some((conversation?, results)) }
 }
 
+/// Whether a call was made in the newest turn.
+pub(super) fn is_of_newest(journal: &Journal, call: CallId) -> bool {
+    let is_known = |turn: &Turn| turn.call(call).is_some() || journal.result(call).is_some();
+    journal.turn().is_some_and(|turn| call.message > turn.id().0 && is_known(turn))
+}
+
 /// Whether the calls that are answered are of the newest turn: else the client goes on from an older place.
 pub(crate) async fn goes_on(
     engine: &Engine,
@@ -36,8 +42,7 @@ pub(crate) async fn goes_on(
 ) -> Result<bool, ApiError> {
     let look = |journal: &Journal| -> Result<bool, Vec<CallId>> {
         let Some(turn) = journal.turn() else { return Ok(false) };
-        let is_known = |call: CallId| turn.call(call).is_some() || journal.result(call).is_some();
-        let is_ours = results.iter().all(|result| result.call.message > turn.id().0 && is_known(result.call));
+        let is_ours = results.iter().all(|result| is_of_newest(journal, result.call));
         let Some(newest) = results.iter().map(|result| result.call.message).max().filter(|_| is_ours) else { return Ok(false) };
         let is_given = |call: CallId| results.iter().any(|result| result.call == call);
         let waits = turn.waiting().filter(|(call, question)| {
@@ -56,6 +61,11 @@ pub(crate) async fn goes_on(
             Err(ApiError::invalid(what).about("messages"))
         }
     }
+}
+
+/// The refusal of results of calls that do not wait there.
+pub(crate) fn none_waits(conversation: &ConversationId) -> ApiError {
+    ApiError::invalid(format!("no call of these results waits in conversation `{conversation}`")).about("messages")
 }
 
 /// A call that its client gave another result before.

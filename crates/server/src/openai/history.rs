@@ -165,6 +165,16 @@ impl History {
         self.contents().map(<[ContentBlock]>::len).collect()
     }
 
+    /// How many of those messages may have been said before: all but the last, which is new; that too where all of them stand before
+    /// what the request brings for calls that were made since (`answers_them`).
+    pub(crate) fn said_before_at_most(&self, answers_them: bool) -> usize {
+        let fresh = self.fresh.get(self.unsaid()..).unwrap_or_default();
+        let answer = fresh.iter().rposition(|item| matches!(item.said, Said::Result { .. } | Said::Approval { .. }));
+        let behind = fresh.get(answer.filter(|_| answers_them).unwrap_or(0)..).unwrap_or_default();
+        let has_new = behind.iter().any(|item| content_of(item).is_some());
+        self.contents().count().saturating_sub(usize::from(has_new))
+    }
+
     fn contents(&self) -> impl Iterator<Item = &[ContentBlock]> {
         self.fresh.iter().skip(self.unsaid()).filter_map(content_of)
     }
@@ -260,8 +270,8 @@ fn content_of(item: &Item) -> Option<&[ContentBlock]> {
 }
 
 /// How many of these blocks, which are messages of these `lengths`, were said before and have no answer, so that clients say them again
-/// with what they say next: they are the newest of `unanswered`, which has the oldest first. The last message is always new.
-pub(crate) fn said_again(said: &[ContentBlock], lengths: &[usize], unanswered: &[&[ContentBlock]]) -> usize {
+/// with what they say next: they are the newest of `unanswered`, which has the oldest first. No more than `most` messages are.
+pub(crate) fn said_again(said: &[ContentBlock], (lengths, most): (&[usize], usize), unanswered: &[&[ContentBlock]]) -> usize {
     // Several messages may be stored as one.
     let there: Vec<&ContentBlock> = unanswered.iter().copied().flatten().collect();
     let blocks = |count: usize| lengths.iter().take(count).sum::<usize>();
@@ -269,7 +279,7 @@ pub(crate) fn said_again(said: &[ContentBlock], lengths: &[usize], unanswered: &
         let newest = there.len().checked_sub(*again).and_then(|from| there.get(from..));
         newest.zip(said.get(..*again)).is_some_and(|(newest, again)| again.iter().eq(newest.iter().copied()))
     };
-    (1..lengths.len()).rev().map(blocks).find(is_it).unwrap_or_default()
+    (1..=most).rev().map(blocks).find(is_it).unwrap_or_default()
 }
 
 /// What people said since a turn was completed last, the oldest first: who has no answer may say it again, also where a part of one

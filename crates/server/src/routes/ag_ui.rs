@@ -323,7 +323,8 @@ async fn beside(
     engine.open_turn(conversation, &SettingsOverlay::default()).await?;
     let history = History::of(input.items()?);
     let (mut content, lengths) = (history.users(), history.user_lengths());
-    let look = |journal: &Journal| history::said_again(&content, &lengths, &history::said_last(journal, lengths.len()));
+    let most = history.said_before_at_most(false);
+    let look = |journal: &Journal| history::said_again(&content, (&lengths, most), &history::said_last(journal, lengths.len()));
     let again = engine.look(conversation, look).await?;
     content.drain(..again);
     engine.admits(&content)?;

@@ -70,13 +70,27 @@ pub(crate) async fn goes_on_in(state: &ServerState, previous: &str, brings: Brin
 }
 
 /// The first message after a response, where what goes on from it must not see that.
-fn said_since(journal: &Journal, part: &Part, brings: Brings) -> Option<MessageId> {
+pub(crate) fn said_since(journal: &Journal, part: &Part, brings: Brings) -> Option<MessageId> {
     let (part, _) = object::newest_try(journal, part);
-    let end = object::messages(journal, &part).last().map_or(part.after, |message: &MessageId| message.0);
-    let is_message = |stored: &&StoredEntry| matches!(&*stored.entry, Entry::User(_) | Entry::Assistant(_));
-    let since = journal.entries().iter().filter(is_message).find(|stored| stored.seq > end)?;
+    let (end, since) = next_message(journal, &part);
+    let since = since?;
     let is_of_newest_turn = journal.turn().is_none_or(|turn| turn.id() == part.turn);
     // What comes of decisions that people make elsewhere, the client knows by no other name.
     let is_known = || object::waited_for_client(journal, end);
-    (!is_of_newest_turn || brings == Brings::Words && is_known()).then_some(MessageId(since.seq))
+    (!is_of_newest_turn || brings == Brings::Words && is_known()).then_some(since)
+}
+
+/// Whether the newest turn is the one that came after this response.
+pub(crate) fn is_before_newest(journal: &Journal, part: &Part) -> bool {
+    let (part, _) = object::newest_try(journal, part);
+    let (_, next) = next_message(journal, &part);
+    journal.turn().is_some_and(|newest| newest.id() != part.turn && next.is_some_and(|next| next.0 == newest.id().0))
+}
+
+/// The last message of a response, or what it begins after, and the message behind that.
+fn next_message(journal: &Journal, part: &Part) -> (Seq, Option<MessageId>) {
+    let end = object::messages(journal, part).last().map_or(part.after, |message: &MessageId| message.0);
+    let is_message = |stored: &&StoredEntry| matches!(&*stored.entry, Entry::User(_) | Entry::Assistant(_));
+    let next = journal.entries().iter().filter(is_message).find(|stored| stored.seq > end);
+    (end, next.map(|next| MessageId(next.seq)))
 }
