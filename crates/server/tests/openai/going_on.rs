@@ -44,7 +44,7 @@ fn chats(first: &Value, besides: &Value) -> Value {
 async fn the_tools_of_a_request_are_all_that_its_client_has() {
     let lab = json!({"type": "mcp", "server_label": "lab"});
     for (besides, expected) in [
-        (json!({}), &["lab__look", "lab__touch", "pick", "sort"][..]),
+        (json!({}), &["lab__look", "lab__touch"][..]),
         (json!({"tools": [function("sort")]}), &["lab__look", "lab__touch", "sort"]),
         (json!({"tools": [lab]}), &["lab__look", "lab__touch"]),
         (json!({"tools": []}), &["lab__look", "lab__touch"]),
@@ -92,7 +92,7 @@ async fn what_tool_choice_allows_is_for_one_request() {
 async fn servers_that_a_request_named_stay_where_the_next_says_nothing_of_tools() {
     let look = json!({"type": "mcp", "server_label": "lab", "allowed_tools": ["look"]});
     for (besides, expected) in
-        [(json!({}), &["lab__look", "pick"][..]), (json!({"tools": [function("pick")]}), &["lab__look", "lab__touch", "pick"])]
+        [(json!({}), &["lab__look"][..]), (json!({"tools": [function("pick")]}), &["lab__look", "lab__touch", "pick"])]
     {
         let server = server([picks(), Answer::whole([text("Picked.")])]);
         let first = server.respond(&json!({"input": "Pick!", "tools": [function("pick"), look]})).await.json();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, ScriptedTool, call, text};
 
-use crate::server;
+use crate::{pick, picks, server, user};
 
 #[tokio::test]
 async fn an_older_turn_is_told_with_the_tools_that_were_offered_to_it() {
@@ -38,4 +38,28 @@ async fn an_older_turn_is_told_with_the_tools_that_were_offered_to_it() {
     assert_eq!(turn().await, told_turn);
     let cancelled = server.post(&format!("{response}/cancel"), &json!({})).await.json();
     assert_eq!(cancelled["output"], second["output"]);
+}
+
+#[tokio::test]
+async fn a_request_without_tools_has_none_of_the_clients_and_ours() {
+    let both = || Answer::whole([call(0, "pick", "{}"), call(1, "lab__look", "{}")]);
+    let answers = || [picks(), both(), Answer::whole([text("Done.")])];
+    let of_chat = server(answers());
+    let first = of_chat.chat(&json!({"messages": [user("Pick!")], "tools": [pick()]})).await.json();
+    let message = first["choices"][0]["message"].clone();
+    let result = json!({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "red"});
+    let last = of_chat.chat(&json!({"messages": [user("Pick!"), message, result]})).await.json();
+    assert_eq!(last["turnwright"]["turn_id"], first["turnwright"]["turn_id"], "{last}");
+    assert_eq!(last["choices"][0]["message"]["content"], "Done.", "{last}");
+
+    let of_responses = server(answers());
+    let tool = json!({"type": "function", "name": "pick", "parameters": {"type": "object"}});
+    let first = of_responses.respond(&json!({"input": "Pick!", "tools": [tool]})).await.json();
+    let output = json!({"type": "function_call_output", "call_id": first["output"][1]["call_id"], "output": "red"});
+    let last = of_responses.respond(&json!({"previous_response_id": first["id"], "input": [output]})).await.json();
+    let text = last["output"].as_array().unwrap().iter().find(|item| item["type"] == "message").unwrap_or(&last);
+    assert_eq!((&text["content"][0]["text"], &last["tools"]), (&json!("Done."), &json!([])), "{last}");
+    for server in [of_chat, of_responses] {
+        assert_eq!((server.source.effects().len(), server.provider.asked().len()), (1, 3));
+    }
 }

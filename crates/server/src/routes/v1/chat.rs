@@ -146,7 +146,7 @@ async fn overlay(
 ) -> Result<SettingsOverlay, ApiError> {
     let clients = client_tools(request)?;
     let choice = request.tool_choice.as_ref();
-    let choosable = settings::choosable(state.engine(), choice, clients.as_deref().unwrap_or_default()).await;
+    let choosable = settings::choosable(state.engine(), choice, &clients).await;
     let chosen = settings::tool_choice(choice, &choosable)?;
     let overlay = SettingsOverlay {
         model: Some(model),
@@ -155,7 +155,8 @@ async fn overlay(
         max_output_tokens: request.max_completion_tokens.or(request.max_tokens),
         reasoning_effort: settings::effort("reasoning_effort", request.reasoning_effort.as_deref())?,
         tools: chosen.narrow_ours(None),
-        client_tools: clients.map(|clients| chosen.narrow(clients)),
+        // They are all that the client has for what follows: it may be another that goes on with the turn.
+        client_tools: Some(chosen.narrow(clients)),
         tool_choice: chosen.choice,
         parallel_calls: request.parallel_tool_calls,
         output: settings::output("response_format", request.response_format.as_ref())?,
@@ -166,9 +167,8 @@ async fn overlay(
     Ok(overlay)
 }
 
-fn client_tools(request: &ChatCompletionRequest<'_>) -> Result<Option<Vec<Arc<ToolDefinition>>>, ApiError> {
-    let Some(tools) = &request.tools else { return Ok(None) };
-    let read = tools.iter().enumerate().map(|(at, tool)| {
+fn client_tools(request: &ChatCompletionRequest<'_>) -> Result<Vec<Arc<ToolDefinition>>, ApiError> {
+    let read = request.tools.iter().flatten().enumerate().map(|(at, tool)| {
         let place = format!("tools[{at}]");
         match &tool.function {
             Some(function) if tool.kind == "function" => {
@@ -183,5 +183,5 @@ fn client_tools(request: &ChatCompletionRequest<'_>) -> Result<Option<Vec<Arc<To
     });
     let read: Vec<_> = read.collect::<Result<_, _>>()?;
     settings::named_once(&read)?;
-    Ok(Some(read))
+    Ok(read)
 }

@@ -34,8 +34,8 @@ pub(super) async fn overlay(
         tool_choice: chosen.choice,
         parallel_calls: request.parallel_tool_calls,
         output: settings::output("text.format", format)?,
-        // They are all that there are from then on, where the request says any, or that there are none.
-        client_tools: request.tools.is_some().then_some(clients),
+        // They are all that the client has for what follows: it may be another that goes on with the turn.
+        client_tools: Some(clients),
         always_ask: (!tools.always_ask.is_empty()).then_some(tools.always_ask),
         max_tool_calls: request.max_tool_calls,
         ..SettingsOverlay::default()
