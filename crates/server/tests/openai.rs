@@ -27,6 +27,8 @@ mod awaiting;
 mod between;
 #[path = "openai/choosing.rs"]
 mod choosing;
+#[path = "openai/clients.rs"]
+mod clients;
 #[path = "openai/elsewhere.rs"]
 mod elsewhere;
 #[path = "openai/ending.rs"]

@@ -48,6 +48,11 @@ fn status_of(error: &ApiError) -> StatusCode {
 }
 
 fn object(error: &ApiError) -> OpenAiError {
+    OpenAiError { error: body_of(error) }
+}
+
+/// What is said of an error.
+pub(super) fn body_of(error: &ApiError) -> OpenAiErrorBody {
     let kind = match status_of(error) {
         StatusCode::FORBIDDEN => "permission_error",
         StatusCode::CONFLICT => "conflict_error",
@@ -55,13 +60,11 @@ fn object(error: &ApiError) -> OpenAiError {
         status if status.is_server_error() => "server_error",
         _ => "invalid_request_error",
     };
-    OpenAiError {
-        error: OpenAiErrorBody {
-            message: error.to_string(),
-            kind: kind.to_owned(),
-            param: error.param().map(str::to_owned),
-            code: Some(error.code().to_owned()),
-        },
+    OpenAiErrorBody {
+        message: error.to_string(),
+        kind: kind.to_owned(),
+        param: error.param().map(str::to_owned),
+        code: Some(error.code().to_owned()),
     }
 }
 

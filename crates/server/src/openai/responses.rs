@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use serde_json::{Value, json};
-use turnwright_api::openai::{Extras, WireResponse};
+use turnwright_api::openai::{Extras, OpenAiErrorBody, WireResponse};
 use turnwright_core::{AssistantMessage, CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition};
 use turnwright_engine::Event;
 
 use super::chunk::json as write_json;
-use super::error::failure_of;
+use super::error::{body_of, failure_of};
 use super::ids;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
 use crate::sse::Cut;
 use crate::stopping::is_stop;
+use client::Client;
 use event::write_event;
 use remembered::Remembered;
 use texts::{Close, Kind, at_first_part, item, part, part_event};
 
+pub(crate) mod client;
 mod event;
 pub(crate) mod kept;
 pub(crate) mod object;
@@ -74,25 +75,7 @@ pub(crate) struct ResponseFold {
     remembered: Option<Remembered>,
     /// With which the command that decides reaches this data.
     command_flags: String,
-    asking: Asking,
-}
-
-/// How calls that wait for a person are told to a client that names no server of tools.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Asking {
-    /// As items, and in words for those that do not know them.
-    #[default]
-    Items,
-    /// In words alone: it ends where it meets such an item.
-    Words,
-}
-
-impl Asking {
-    /// By how a client calls itself: OpenAI's Agents SDK looks for the server of each item among those that its agent names.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let agent = headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok());
-        if agent.is_some_and(|agent| agent.starts_with("Agents/")) { Self::Words } else { Self::Items }
-    }
+    client: Client,
 }
 
 /// An item that grows.
@@ -133,13 +116,13 @@ impl ResponseFold {
             is_started: false,
             remembered: None,
             command_flags: String::new(),
-            asking: Asking::default(),
+            client: Client::default(),
         }
     }
 
-    /// The same for a client that is asked so.
-    pub(crate) fn asking(mut self, asking: Asking) -> Self {
-        self.asking = asking;
+    /// The same for this client.
+    pub(crate) fn told_to(mut self, client: Client) -> Self {
+        self.client = client;
         self
     }
 
@@ -188,7 +171,7 @@ impl ResponseFold {
             completed_at: is_over.then_some(self.track.newest),
             status: status.to_owned(),
             model: self.track.said_by.clone().unwrap_or_else(|| self.object.model.clone()),
-            output: self.output.iter().flatten().cloned().collect(),
+            output: self.output.iter().flatten().filter(|item| self.takes(item)).cloned().collect(),
             error,
             incomplete_details: details.map(|reason| json!({"reason": reason})),
             usage: self.track.known_usage().filter(|_| is_over).map(object::usage),
@@ -200,6 +183,10 @@ impl ResponseFold {
             },
             ..self.object.clone()
         }
+    }
+
+    fn takes(&self, item: &Value) -> bool {
+        self.form == Form::Streamed || self.client.takes(item)
     }
 
     /// The number of its last event, once all were told.
@@ -397,7 +384,25 @@ impl ResponseFold {
         self.track.is_told = true;
         self.sequence = number;
         let message = "what came up to that number was lost and is said anew; ask for the stream from its beginning";
-        self.tell(out, "error", &json!({"code": "told_anew", "message": message, "param": "starting_after"}));
+        self.error("told_anew", message, Some("starting_after"), out);
+    }
+
+    fn tell_failure(&mut self, out: &mut Vec<u8>) {
+        let failure = self.failure().map(|(failure, reason)| body_of(&failure_of(failure, reason)));
+        if let Some(error) = failure {
+            self.tell(out, "error", &self.client.error(error));
+        }
+    }
+
+    /// Something went wrong with the stream, not with the turn.
+    fn error(&mut self, code: &str, message: &str, param: Option<&str>, out: &mut Vec<u8>) {
+        let error = OpenAiErrorBody {
+            message: message.to_owned(),
+            kind: "server_error".to_owned(),
+            param: param.map(str::to_owned),
+            code: Some(code.to_owned()),
+        };
+        self.tell(out, "error", &self.client.error(error));
     }
 
     /// A message of ours, which has no form.
@@ -572,10 +577,7 @@ impl Tells for ResponseFold {
         let kind = match response.status.as_str() {
             "completed" => "response.completed",
             "failed" => {
-                let error = response.error.as_ref();
-                let code = error.and_then(|error| error.get("code"));
-                let message = error.and_then(|error| error.get("message"));
-                self.tell(out, "error", &json!({"code": code, "message": message, "param": null}));
+                self.tell_failure(out);
                 "response.failed"
             }
             _ => "response.incomplete",
@@ -588,6 +590,6 @@ impl Tells for ResponseFold {
 
     fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>) {
         let message = cut.in_words("the stream ended before the turn did; the turn goes on, ask for the response by its id");
-        self.tell(out, "error", &json!({"code": "stream_ended", "message": message, "param": null}));
+        self.error("stream_ended", message, None, out);
     }
 }

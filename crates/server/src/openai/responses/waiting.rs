@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_core::QuestionReason;
 
-use super::{Asking, ResponseFold};
+use super::ResponseFold;
 use crate::openai::clients::{self, Takes};
 use crate::openai::ids;
 use crate::openai::recalled::WAITS_FOR_ANSWER;
@@ -19,7 +19,7 @@ impl ResponseFold {
         }
         let asked: Vec<Call> = self.track.asked_about().cloned().collect();
         let knows_approvals = asked.is_empty() || self.names_servers();
-        let has_items = knows_approvals || self.asking == Asking::Items;
+        let has_items = knows_approvals || self.client.takes_questions();
         for call in asked.iter().filter(|_| has_items) {
             if let Some(known) = call.waits.and_then(QuestionReason::to_know) {
                 self.note(&format!("{}: {known}", call.name), out);

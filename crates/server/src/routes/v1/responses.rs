@@ -18,11 +18,12 @@ use crate::openai::error::failure_of;
 use crate::openai::history::History;
 use crate::openai::items::items;
 use crate::openai::models;
+use crate::openai::responses::client::Client;
 use crate::openai::responses::kept;
 use crate::openai::responses::object;
 use crate::openai::responses::remembered::Remembered;
 use crate::openai::responses::stored::found;
-use crate::openai::responses::{Asking, Form, ResponseFold};
+use crate::openai::responses::{Form, ResponseFold};
 use crate::openai::settings::OurTools;
 use crate::openai::track::Part;
 use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
@@ -87,7 +88,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let remembered = says_all.then(|| Remembered { history: begun.history, known: state.known().clone() });
     let object = kept::with(object, &said);
     let fold = ResponseFold::new(conversation.clone(), part.clone(), begun.offered, object, form);
-    let fold = fold.decided_with(&state.options().command_flags).asking(Asking::of(&whole.headers)).remembering(remembered);
+    let fold = fold.decided_with(&state.options().command_flags).told_to(Client::of(&whole.headers)).remembering(remembered);
     let mut response = if let Some((watch, stream)) = stream {
         sse::response(watch, fold, stream).await
     } else if request.background == Some(true) {
