@@ -6,6 +6,7 @@
 pub(crate) mod activity;
 pub(crate) mod again;
 mod answering;
+pub(crate) mod apart;
 pub(crate) mod begin;
 mod buried;
 pub(crate) mod chat;

@@ -12,6 +12,7 @@ mod history;
 mod tests;
 
 pub(crate) use assembled::{Assembled, assembled};
+pub(crate) use fold::seen;
 pub use fold::{Begin, UiFold};
 pub(crate) use history::{chunks_of, turns_of};
 

@@ -21,6 +21,8 @@ use turnwright_testkit::{
 mod again;
 #[path = "openai/anew.rs"]
 mod anew;
+#[path = "openai/apart.rs"]
+mod apart;
 #[path = "openai/awaiting.rs"]
 mod awaiting;
 #[path = "openai/between.rs"]

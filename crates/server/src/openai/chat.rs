@@ -117,7 +117,7 @@ impl ChatFold {
     }
 
     fn new(asked: Asked, form: Form) -> Self {
-        let track = Track::new(asked.part.clone(), asked.offered.clone());
+        let track = Track::apart(asked.part.clone(), asked.offered.clone());
         Self { asked, track, form, said: String::new(), has_text: false, speaking: None, messages: 0, told: Told::default() }
     }
 
@@ -392,6 +392,10 @@ impl ChatFold {
     }
 
     fn remember(&self, calls: &[ChatCall]) {
+        // Whoever says that much again knows nothing of what follows it there.
+        if self.track.is_followed {
+            return;
+        }
         let mut history = self.asked.history.clone();
         history.answer(&self.said, calls.iter().map(|call| call.id.as_str()));
         self.asked.known.remember(&history, self.asked.conversation.clone(), self.asked.part.turn);

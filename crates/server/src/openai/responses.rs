@@ -101,7 +101,7 @@ impl ResponseFold {
         let kind = object.text.pointer("/format/type").and_then(Value::as_str);
         Self {
             conversation,
-            track: Track::new(part, offered),
+            track: Track::apart(part, offered),
             form,
             has_form: kind.is_some_and(|kind| kind != "text"),
             object,
@@ -571,7 +571,8 @@ impl Tells for ResponseFold {
             self.note(STEP_LIMIT, out);
         }
         let response = self.response();
-        if let Some(remembered) = self.remembered.take() {
+        // Whoever says that much again knows nothing of what follows it there.
+        if let Some(remembered) = self.remembered.take().filter(|_| !self.track.is_followed) {
             remembered.told(response.output.clone(), &self.conversation, self.track.part.turn);
         }
         let kind = match response.status.as_str() {

@@ -7,6 +7,7 @@ use turnwright_engine::{Event, Frame};
 use super::track::Track;
 use crate::error::ApiError;
 use crate::sse::{Cut, Fold};
+use crate::ui::seen;
 
 /// Tells a part of a turn in the form of one protocol.
 pub(crate) trait Tells: Send + Unpin + 'static {
@@ -32,9 +33,13 @@ pub(crate) trait Tells: Send + Unpin + 'static {
 
 impl<T: Tells> Fold for T {
     fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
-        for event in frame.events.iter() {
+        for (at, event) in frame.events.iter().enumerate() {
             if self.track().is_told {
                 return;
+            }
+            if let Event::StepStarted { message_id } = event {
+                let rest = frame.events.get(at.saturating_add(1)..).unwrap_or_default();
+                self.track().begins(seen(*message_id, rest));
             }
             self.event(event, out);
             if self.track().end.is_some() {

@@ -1,7 +1,8 @@
 //! Which part of a turn an answer tells, and what is known of it so far. Pure.
 //!
 //! The part begins after an entry: the user message that was sent, the place where the turn waited for what was given, the end
-//! that a retry took back. It ends where the turn is over or waits.
+//! that a retry took back. It ends where the turn is over or waits; or, where answers are told apart, with the last answer to what was
+//! said before somebody said more.
 
 use std::sync::Arc;
 
@@ -11,6 +12,9 @@ use turnwright_core::{
     OpenQuestion, ProviderFailure, QuestionReason, Seq, ToolDefinition, TurnId, Usage, text_of,
 };
 use turnwright_engine::Event;
+
+use super::apart::Apart;
+use crate::stopping::is_stop;
 
 /// What an answer is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +110,11 @@ pub(crate) const STEP_LIMIT: &str =
 pub(crate) struct Track {
     pub(crate) part: Part,
     phase: Phase,
+    /// Which answers are of it, where answers are told apart.
+    apart: Option<Apart>,
+    /// Whether the turn goes on behind it with an answer to what was said meanwhile.
+    pub(crate) is_followed: bool,
+    is_apart: bool,
     pub(crate) calls: Vec<Call>,
     /// What calls ask of people.
     pub(crate) asked: Vec<Asked>,
@@ -134,6 +143,9 @@ impl Track {
             calls: part.calls.clone(),
             part,
             phase: Phase::Before,
+            apart: None,
+            is_followed: false,
+            is_apart: false,
             asked: Vec::new(),
             usage: Usage::default(),
             finish_reason: "stop",
@@ -146,6 +158,11 @@ impl Track {
             end: None,
             is_told: false,
         }
+    }
+
+    /// The same where the answers to what people say in one turn are told apart: to each request its own.
+    pub(crate) fn apart(part: Part, offered: Arc<[Arc<ToolDefinition>]>) -> Self {
+        Self { is_apart: true, ..Self::new(part, offered) }
     }
 
     /// The tool with this qualified name.
@@ -225,9 +242,33 @@ impl Track {
         if self.end.is_some() {
             return false;
         }
-        if let Event::Entry { seq, at_ms, entry } = event {
-            return self.entry(*seq, at_ms / 1_000, entry);
+        let is_told = match event {
+            Event::Entry { seq, at_ms, entry } => self.entry(*seq, at_ms / 1_000, entry),
+            _ => self.other(event),
+        };
+        let ends = match event {
+            Event::StepFinished { .. } => true,
+            Event::Entry { entry, .. } => matches!(**entry, Entry::User(_)),
+            _ => false,
+        };
+        if ends && self.apart.as_ref().is_some_and(Apart::is_over) {
+            self.is_followed = true;
+            self.end = Some(End::Finished { status: "completed", stop: None, error: None });
         }
+        is_told && (!self.is_before() || is_stop(event))
+    }
+
+    /// A message of the model's begins that is shown all up to this entry.
+    pub(crate) fn begins(&mut self, saw: Seq) {
+        self.apart.iter_mut().for_each(|apart| apart.begins(saw));
+    }
+
+    /// Whether what comes is of an answer that was begun before what the part answers.
+    fn is_before(&self) -> bool {
+        self.apart.as_ref().is_some_and(Apart::is_before)
+    }
+
+    fn other(&mut self, event: &Event) -> bool {
         match self.phase {
             Phase::Before => return false,
             Phase::AtStart => match event {
@@ -250,9 +291,11 @@ impl Track {
         if seq == self.part.after {
             self.phase = Phase::AtStart;
             self.created = at;
+            self.apart = self.is_apart.then(|| Apart::of(&self.part, entry));
             return false;
         }
         self.phase = Phase::Telling;
+        self.apart.iter_mut().for_each(|apart| apart.take(seq, entry));
         match entry {
             Entry::Question(question) => self.wait(question.call, Some(question.reason)),
             Entry::Decision(decision) => {
@@ -312,7 +355,9 @@ impl Track {
             Event::ElicitationAnswered { question_id, .. } => self.asked.retain(|asked| asked.question != *question_id),
             Event::StepFinished { finish_reason, usage, .. } => {
                 self.finish_reason = finish_reason;
-                self.usage = self.usage.plus(*usage);
+                if !self.is_before() {
+                    self.usage = self.usage.plus(*usage);
+                }
             }
             Event::TurnSuspended { turn_id, .. } | Event::TurnHeld { turn_id, .. } if *turn_id == self.part.turn => {
                 self.end = Some(End::Suspended);

@@ -17,6 +17,7 @@ mod calls;
 mod resuming;
 mod steps;
 
+pub(crate) use apart::seen;
 use apart::{Said, is_unseen_by_next};
 use asked::Asked;
 use calls::{Call, definition};

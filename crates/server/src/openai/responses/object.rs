@@ -11,6 +11,7 @@ use turnwright_core::{
 
 use crate::arguments;
 use crate::offered::offered_in;
+use crate::openai::apart::Apart;
 use crate::openai::clients;
 use crate::openai::ids;
 use crate::openai::track::{Call, Part};
@@ -279,21 +280,45 @@ pub(crate) fn settings(journal: &Journal, turn: TurnId) -> Option<TurnSettings> 
 pub(crate) fn messages(journal: &Journal, part: &Part) -> Vec<MessageId> {
     let mut messages = Vec::new();
     let held = held(journal, part.after.next());
+    let mut apart = None;
     for stored in journal.entries().iter().skip_while(|stored| stored.seq < part.after) {
-        match &*stored.entry {
-            Entry::User(_) if stored.seq == part.after => messages.push(MessageId(stored.seq)),
-            Entry::Assistant(_) if stored.seq > part.after => messages.push(MessageId(stored.seq)),
-            Entry::Control(Control::Suspended | Control::Ended { .. }) if stored.seq > part.after => break,
-            _ if held.contains(&stored.seq) => break,
-            _ => {}
+        if stored.seq == part.after {
+            apart = Some(Apart::of(part, &stored.entry));
+            messages.extend(matches!(&*stored.entry, Entry::User(_)).then_some(MessageId(stored.seq)));
+        } else if let Some(apart) = &mut apart {
+            apart.take(stored.seq, &stored.entry);
+            let is_said = matches!(&*stored.entry, Entry::Assistant(_)) && !apart.is_before();
+            messages.extend(is_said.then_some(MessageId(stored.seq)));
+            if apart.is_over() || matches!(&*stored.entry, Entry::Control(Control::Suspended | Control::Ended { .. })) {
+                break;
+            }
+        }
+        if held.contains(&stored.seq) {
+            break;
         }
     }
     messages
 }
 
+/// Whether its turn goes on behind it with an answer to what was said meanwhile.
+fn is_followed(journal: &Journal, part: &Part) -> bool {
+    let mut apart = journal.entry(part.after).map(|stored| Apart::of(part, &stored.entry));
+    let since = journal.entries().iter().skip_while(|stored| stored.seq <= part.after);
+    let mut since = since.take_while(|stored| !matches!(&*stored.entry, Entry::Control(Control::Ended { .. })));
+    since.any(|stored| {
+        apart.as_mut().is_some_and(|apart| {
+            apart.take(stored.seq, &stored.entry);
+            apart.is_over()
+        })
+    })
+}
+
 /// Whether its turn has not gone on from where a part ends: the part is told yet, or what it ends with is waited for.
 pub(crate) fn is_newest(journal: &Journal, part: &Part) -> bool {
     let Some(turn) = journal.turn().filter(|turn| turn.id() == part.turn) else { return false };
+    if is_followed(journal, part) {
+        return false;
+    }
     let held = held(journal, part.after.next());
     let is_end = |stored: &&StoredEntry| match &*stored.entry {
         Entry::Control(Control::Suspended | Control::Ended { .. }) => true,

@@ -124,7 +124,7 @@ impl UiFold {
 
 /// What the model is shown last of a step that begins at the place of `message`: of an answer that is stored it is known, and of one in
 /// flight it is all before the place that it had when it began.
-pub(super) fn seen(message: MessageId, rest: &[Event]) -> Seq {
+pub(crate) fn seen(message: MessageId, rest: &[Event]) -> Seq {
     let own = rest.iter().take_while(|event| !matches!(event, Event::StepStarted { .. }));
     let before = Seq::new(message.0.get().saturating_sub(1)).unwrap_or(Seq::FIRST);
     own.into_iter().find_map(answer).unwrap_or(before)
