@@ -29,6 +29,8 @@ mod by_hand;
 mod files;
 #[path = "http/going_on.rs"]
 mod going_on;
+#[path = "http/leaving.rs"]
+mod leaving;
 #[path = "http/limits.rs"]
 mod limits;
 #[path = "http/long.rs"]

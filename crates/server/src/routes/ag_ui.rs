@@ -81,8 +81,18 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
         Before::Repeated => {}
     }
     let part = say(&state, &conversation, &input, Some(once), stood.said).await?;
-    let fold = fold(&state, &conversation, input.run_id, part).await?;
+    // A page that left while something was said has a piece of that, which is told anew.
+    let page = input.on_page()?;
+    let look = |journal: &Journal| joins(journal, &part).then(|| before_part(&conversation, journal, &page, &part)).flatten();
+    let again = state.engine().look(&conversation, look).await?;
+    let fold = fold(&state, &conversation, input.run_id, part).await?.resuming(again, Vec::new());
     told(&state, &conversation, fold, stream).await
+}
+
+/// Whether a part begins with what a person said in a turn that was open.
+fn joins(journal: &Journal, part: &Part) -> bool {
+    let is_said = || journal.entry(part.after).is_some_and(|stored| matches!(&*stored.entry, Entry::User(_)));
+    part.after > part.turn.0 && is_said()
 }
 
 /// What a request is by what was said before.
