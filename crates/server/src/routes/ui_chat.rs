@@ -43,6 +43,10 @@ pub(super) struct UiRequest<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Vec<serde_json::Map<String, serde_json::Value>>)]
     messages: Vec<&'a RawValue>,
+    /// The last of them, from a page that sends no others.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
+    message: Option<&'a RawValue>,
     /// `submit-message`, or `regenerate-message` for another answer.
     #[serde(default)]
     trigger: Option<String>,
@@ -99,7 +103,10 @@ struct UiApproval {
 )]
 pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, whole: Whole) -> Result<Response, ApiError> {
     let version = query.version(UiVersion::V6)?;
-    let request: UiRequest<'_> = whole.json()?;
+    let mut request: UiRequest<'_> = whole.json()?;
+    if request.messages.is_empty() {
+        request.messages.extend(request.message);
+    }
     let conversation: ConversationId = id(&request.id)?;
     let stream = OpenStream::of(&state)?;
     let key = repeatable(&whole, &format!("{conversation}/ui"))?;

@@ -1,4 +1,4 @@
-//! Pages that leave a run and say more while it goes on.
+//! Pages that leave a run and say more while it goes on, and pages that send their last message alone.
 
 use turnwright_core::{Finish, FinishReason, StreamDelta};
 
@@ -33,4 +33,20 @@ async fn a_page_of_ag_ui_that_left_its_run_and_says_more_has_each_word_once() {
     assert_eq!(events[1]["messages"], expected);
     let told: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
     assert_eq!(told, "Half.More.");
+}
+
+#[tokio::test]
+async fn use_chat_may_send_its_last_message_alone() {
+    let server = server([Answer::whole([text("Hi.")]), Answer::whole([text("Well.")])]);
+    let says = |text: &str| {
+        json!({"id": "c1", "trigger": "submit-message",
+               "message": {"id": text, "role": "user", "parts": [{"type": "text", "text": text}]}})
+    };
+    for (said, answer) in [("Hello", "Hi."), ("And?", "Well."), ("And?", "Well.")] {
+        let told = server.post("/api/chat", says(said)).await;
+        assert!(told.status == StatusCode::OK && told.body.contains(answer), "{said}: {}", told.body);
+    }
+    assert_eq!(server.said().await, ["Hello", "And?"]);
+    let refused = server.post("/api/chat", json!({"id": "c1"})).await;
+    assert_eq!(refused.problem(), (422, "invalid_request".to_owned()));
 }
