@@ -174,7 +174,8 @@ impl Store for SqliteStore {
         let Page { owner, after, limit, only_pinned } = page;
         let (owner, after) = (owner.clone(), after.cloned());
         let skipped = Arc::clone(&self.skipped);
-        let read = move |connection: &_| read::conversations(connection, &skipped, (&owner, only_pinned, after.as_ref(), limit));
+        let read =
+            move |connection: &_| read::conversations(connection, &skipped, (&owner, only_pinned, after.as_ref(), limit));
         self.readers.read(read).await
     }
 
