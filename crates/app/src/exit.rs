@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use nix::unistd::{Uid, User};
 use turnwright_core::{IdError, TurnStatus, shell_word};
-use turnwright_engine::EngineError;
+use turnwright_engine::{EngineError, StoreError};
 use turnwright_host::{HostError, Problems};
 
 /// The exit codes, part of the command line's contract.
@@ -55,7 +55,17 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
 }
 
+/// What is to be done where something that is stored cannot be read.
+pub(crate) const DAMAGED: &str = "`turnwright db check` says all that is damaged; restore it from a backup";
+
 impl Failure {
+    /// A conversation that was named could not be opened.
+    pub(crate) fn to_open(error: EngineError) -> Self {
+        let is_missing = matches!(error, EngineError::NotFound { .. });
+        let failure = Self::from(error);
+        if is_missing { failure.hint("`turnwright conversations list` shows those that there are") } else { failure }
+    }
+
     /// What was asked for is wrong.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, text: text.into(), hint: None }
@@ -116,6 +126,7 @@ impl From<EngineError> for Failure {
             EngineError::OtherFolder { folder } => {
                 Self::failed(error.to_string()).hint(format!("run it there: cd {}", shell_word(folder)))
             }
+            EngineError::Store(StoreError::Damaged { .. }) => Self::failed(error.to_string()).hint(DAMAGED),
             EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
             | EngineError::TurnOpen { .. }

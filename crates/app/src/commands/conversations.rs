@@ -115,10 +115,7 @@ async fn search(host: &Host, words: &str, limit: usize, listed: Listed, output: 
 }
 
 async fn show(engine: &Engine, id: &ConversationId, listed: Listed, output: &mut Output) -> Result<(), Failure> {
-    let found = engine
-        .conversation(id)
-        .await
-        .map_err(|error| Failure::from(error).hint("`turnwright conversations list` shows those that there are"))?;
+    let found = engine.conversation(id).await.map_err(Failure::to_open)?;
     let journal = engine.journal(id).await?;
     let messages = messages(&journal);
     let length = engine.length(id).await?;

@@ -6,7 +6,7 @@ use turnwright_host::database::{self, Moved};
 
 use crate::cli::Everywhere;
 use crate::cli::db::Db;
-use crate::exit::{Exit, Failure};
+use crate::exit::{DAMAGED, Exit, Failure};
 use crate::opened::{self, QUIET};
 use crate::output::{Output, say};
 use crate::table::table;
@@ -19,26 +19,20 @@ pub(super) async fn run(everywhere: &Everywhere, command: Db, output: &mut Outpu
     let loaded = &opened.loaded;
     match command {
         Db::Move { from, to } => {
-            let moved = database::move_all(loaded, &from, &to).await?;
+            let moved = database::move_all(loaded, &from, &to).await.map_err(|error| unread(error, DAMAGED))?;
             tell(&moved, output);
             say("moved, and compared: every row is the same in both");
             Ok(Exit::Done)
         }
         Db::Backup { file } => {
-            let moved = database::backup(loaded, &file).await?;
+            let moved = database::backup(loaded, &file).await.map_err(|error| unread(error, DAMAGED))?;
             tell(&moved, output);
             say(&format!("written to {}", file.display()));
             Ok(Exit::Done)
         }
         Db::Check => {
-            let (counted, wrong) = match database::check(loaded).await {
-                Ok(found) => found,
-                // It was found damaged where it was opened already.
-                Err(HostError::Store(error @ StoreError::Damaged { .. })) => {
-                    return Err(Failure::failed(error.to_string()).hint(RESTORE));
-                }
-                Err(error) => return Err(error.into()),
-            };
+            // It may be found damaged where it is opened already.
+            let (counted, wrong) = database::check(loaded).await.map_err(|error| unread(error, RESTORE))?;
             tell(&counted, output);
             if wrong.is_empty() {
                 say("nothing is wrong with it");
@@ -46,6 +40,14 @@ pub(super) async fn run(everywhere: &Everywhere, command: Db, output: &mut Outpu
             }
             Err(Failure::failed(wrong.join("\n")).hint(RESTORE))
         }
+    }
+}
+
+/// What is damaged is no mistake of whoever asked.
+fn unread(error: HostError, hint: &str) -> Failure {
+    match error {
+        HostError::Store(error @ StoreError::Damaged { .. }) => Failure::failed(error.to_string()).hint(hint),
+        error => error.into(),
     }
 }
 

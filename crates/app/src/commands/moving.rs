@@ -16,10 +16,7 @@ use crate::table::table;
 
 /// Prints the messages as one JSON list, a message on each line.
 pub(super) async fn export(engine: &Engine, id: &ConversationId, form: ExportForm, output: &mut Output) -> Result<(), Failure> {
-    let journal = engine
-        .journal(id)
-        .await
-        .map_err(|error| Failure::from(error).hint("`turnwright conversations list` shows those that there are"))?;
+    let journal = engine.journal(id).await.map_err(Failure::to_open)?;
     let system = journal.turn().and_then(|turn| turn.settings().system_prompt.as_deref());
     let history = prompt::history(&journal);
     let messages = export::export(form, system, &export::History::whole(&history, journal.turns()));

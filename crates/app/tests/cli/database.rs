@@ -148,11 +148,11 @@ fn assert_half_moved(place: &Place, database: &str, source: &str) {
 }
 
 /// Puts other words of the same length into a file, once.
-fn put_into(file: &Path, old: &str, new: &str) {
+fn put_into(file: &Path, old: &str, new: impl AsRef<[u8]>) {
     let mut bytes = std::fs::read(file).unwrap();
     let at = bytes.windows(old.len()).position(|part| part == old.as_bytes());
     let at = at.unwrap_or_else(|| panic!("`{old}` is not in {}", file.display()));
-    bytes[at..at + old.len()].copy_from_slice(new.as_bytes());
+    bytes[at..at + old.len()].copy_from_slice(new.as_ref());
     std::fs::write(file, bytes).unwrap();
 }
 
@@ -322,6 +322,18 @@ fn a_damaged_file_is_found_and_told_with_what_to_do() {
     let said = damaged("entry.db", &|file| put_into(file, "\"needle-3-17 ", " needle-3-17 "));
     assert!(said.starts_with("error: entry ") && said.contains(" cannot be read: "), "{said}");
     assert_eq!(said.lines().count(), 2, "it alone: {said}");
+    let id = said.split('`').nth(1).unwrap().to_owned();
+    let shown = run(&place, &path("entry.db"), &["conversations", "show", &id]);
+    let hint = "hint: `turnwright db check` says all that is damaged; restore it from a backup\n";
+    assert!(shown.code == Some(1) && shown.stderr.contains(" cannot be read: ") && shown.stderr.ends_with(hint), "{shown:?}");
+    // A byte that is no text.
+    let said = damaged("text.db", &|file| put_into(file, "\"needle-3-17 ", b"\"needle-3-17\xff"));
+    assert!(said.starts_with("error: entry ") && said.contains(" is not UTF-8 text\n"), "{said}");
+    for words in [&["db", "backup", &path("text.backup")][..], &["conversations", "show", &id]] {
+        let refused = run(&place, &path("text.db"), words);
+        assert!(refused.code == Some(1) && refused.stderr.contains("UTF-8") && refused.stderr.ends_with(hint), "{refused:?}");
+    }
+    assert!(!place.path("text.backup").exists());
     // Pages in the middle of the file that are nothing any more.
     let said = damaged("pages.db", &|file| {
         let mut bytes = std::fs::read(file).unwrap();
