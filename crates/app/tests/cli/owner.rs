@@ -94,6 +94,12 @@ fn a_data_directory_that_cannot_be_written_is_named_with_what_mends_it() {
         let data = place.path("data").display().to_string();
         assert!(ran.stderr.contains(&data) && ran.stderr.contains(mend), "{options}: {ran:?}");
     }
+    // What only reads needs no room beside it, nor does a backup on another disk.
+    let backup = place.path("copy.db");
+    for words in [&["db", "check"][..], &["db", "backup", backup.to_str().unwrap()]] {
+        let Some(ran) = on_own_disk(&place, "size=400k", &later, words) else { return };
+        assert_eq!(ran.code, Some(0), "{words:?}: {ran:?}");
+    }
     // Root without its rights is as any other user.
     give(&place, NOBODY);
     let mut command = Command::new("setpriv");
