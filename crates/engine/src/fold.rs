@@ -261,7 +261,7 @@ mod tests {
     };
 
     use super::tell_assistant;
-    use crate::{Event, TurnError};
+    use crate::Event;
 
     #[test]
     fn arguments_that_a_model_did_not_write_are_told_as_an_empty_object() {

@@ -311,7 +311,7 @@ impl McpServers {
             Ok(SignedOut::WasNot | SignedOut::Revoked) => {}
             Ok(SignedOut::Forgotten { reason }) => tracing::info!(server = name, reason, "its tokens are forgotten here alone"),
             Err(error) => {
-                tracing::warn!(server = name, %error, "what signing in at an MCP server brought stays where it is, sealed")
+                tracing::warn!(server = name, %error, "what signing in at an MCP server brought stays where it is, sealed");
             }
         }
     }

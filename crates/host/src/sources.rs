@@ -498,7 +498,9 @@ fn imported(server: ImportedServer, file: &Path, environment: &Environment) -> R
             let mut stdio = StdioConfig::new(expanded(command)?);
             stdio.args = args.iter().map(|arg| expanded(arg)).collect::<Result<_, _>>()?;
             let env_file = env_file.as_deref().map(|path| expanded(path).map(|path| folder.join(path))).transpose()?;
-            env_file.iter().for_each(|path| environment.secret_files().add(path.clone()));
+            if let Some(path) = &env_file {
+                environment.secret_files().add(path.clone());
+            }
             let of_a_server_that_runs = env_file.as_deref().filter(|_| server.enabled);
             stdio.env = env_file::with(expand_all(env)?, of_a_server_that_runs)?;
             stdio.cwd = cwd.as_deref().map(|cwd| expanded(cwd).map(|cwd| folder.join(cwd))).transpose()?;

@@ -14,7 +14,8 @@ const SECOND: &str = "http://127.0.0.1:9/other";
 
 /// The name under which a sign-in of everyone's server is kept: those of before stay valid.
 fn name_of_sign_in(url: &str) -> String {
-    Sha256::digest(format!("far\0{url}")).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(format!("far\0{url}"));
+    digest.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 /// Keeps what a sign-in brought and what the server offered, as if both had been.

@@ -112,7 +112,9 @@ impl Shelf {
                 .into_iter()
                 .flatten()
                 .for_each(&mut hide);
-            annotations.iter_mut().for_each(|hints| secrets.hide_in_value(hints));
+            if let Some(hints) = annotations {
+                secrets.hide_in_value(hints);
+            }
         }
         for ResourceTemplate { uri_template, name, title, description, mime_type } in &mut self.templates {
             let texts = [Some(uri_template), Some(name), title.as_mut(), description.as_mut(), mime_type.as_mut()];

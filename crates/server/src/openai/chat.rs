@@ -393,7 +393,7 @@ impl ChatFold {
 
     fn remember(&self, calls: &[ChatCall]) {
         // Whoever says that much again knows nothing of what follows it there.
-        if self.track.is_followed {
+        if self.track.is_followed() {
             return;
         }
         let mut history = self.asked.history.clone();

@@ -390,7 +390,7 @@ impl ResponseFold {
     fn tell_failure(&mut self, out: &mut Vec<u8>) {
         let failure = self.failure().map(|(failure, reason)| body_of(&failure_of(failure, reason)));
         if let Some(error) = failure {
-            self.tell(out, "error", &self.client.error(error));
+            self.tell(out, "error", &self.client.error(&error));
         }
     }
 
@@ -402,7 +402,7 @@ impl ResponseFold {
             param: param.map(str::to_owned),
             code: Some(code.to_owned()),
         };
-        self.tell(out, "error", &self.client.error(error));
+        self.tell(out, "error", &self.client.error(&error));
     }
 
     /// A message of ours, which has no form.
@@ -572,7 +572,7 @@ impl Tells for ResponseFold {
         }
         let response = self.response();
         // Whoever says that much again knows nothing of what follows it there.
-        if let Some(remembered) = self.remembered.take().filter(|_| !self.track.is_followed) {
+        if let Some(remembered) = self.remembered.take().filter(|_| !self.track.is_followed()) {
             remembered.told(response.output.clone(), &self.conversation, self.track.part.turn);
         }
         let kind = match response.status.as_str() {

@@ -112,8 +112,7 @@ pub(crate) struct Track {
     phase: Phase,
     /// Which answers are of it, where answers are told apart.
     apart: Option<Apart>,
-    /// Whether the turn goes on behind it with an answer to what was said meanwhile.
-    pub(crate) is_followed: bool,
+    /// Whether they are.
     is_apart: bool,
     pub(crate) calls: Vec<Call>,
     /// What calls ask of people.
@@ -144,7 +143,6 @@ impl Track {
             part,
             phase: Phase::Before,
             apart: None,
-            is_followed: false,
             is_apart: false,
             asked: Vec::new(),
             usage: Usage::default(),
@@ -251,8 +249,7 @@ impl Track {
             Event::Entry { entry, .. } => matches!(**entry, Entry::User(_)),
             _ => false,
         };
-        if ends && self.apart.as_ref().is_some_and(Apart::is_over) {
-            self.is_followed = true;
+        if ends && self.is_followed() {
             self.end = Some(End::Finished { status: "completed", stop: None, error: None });
         }
         is_told && (!self.is_before() || is_stop(event))
@@ -261,6 +258,11 @@ impl Track {
     /// A message of the model's begins that is shown all up to this entry.
     pub(crate) fn begins(&mut self, saw: Seq) {
         self.apart.iter_mut().for_each(|apart| apart.begins(saw));
+    }
+
+    /// Whether the turn goes on behind it with an answer to what was said meanwhile.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.apart.as_ref().is_some_and(Apart::is_over)
     }
 
     /// Whether what comes is of an answer that was begun before what the part answers.

@@ -43,7 +43,7 @@ impl Client {
     }
 
     /// What an event says of an error.
-    pub(super) fn error(self, error: OpenAiErrorBody) -> Value {
+    pub(super) fn error(self, error: &OpenAiErrorBody) -> Value {
         match self {
             // The official libraries take this form for the end of a stream, and miss what follows it.
             Self::AiSdk5 => json!({"code": error.code, "message": error.message, "param": error.param, "error": error}),
