@@ -99,9 +99,9 @@ test("a conversation is pinned to the top where the server has it pinned, in eve
   await elsewhere.getByRole("button", { name: "Unpin pinned one" }).waitFor();
   await elsewhere.getByRole("button", { name: "More" }).click();
   await elsewhere.getByRole("button", { name: "Unpin", exact: true }).click();
-  await elsewhere.getByRole("button", { name: "Pin pinned one" }).waitFor();
+  await elsewhere.getByRole("button", { name: "Pin pinned one", exact: true }).waitFor();
   await page.reload();
-  await page.getByRole("button", { name: "Pin pinned one" }).waitFor();
+  await page.getByRole("button", { name: "Pin pinned one", exact: true }).waitFor();
   assert.equal(await mark.count(), 0);
 });
 

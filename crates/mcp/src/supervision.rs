@@ -80,7 +80,11 @@ impl Supervision {
         match (self.policy.pause(self.failures, luck), tools) {
             (Some(pause), _) => Next::Pause(pause),
             (None, Tools::Known) => Next::Rest(self.policy.rest(self.failures)),
-            (None, Tools::Unknown) => Next::RestThenStart(self.policy.rest(self.failures)),
+            // Without a rest it would be started again and again.
+            (None, Tools::Unknown) => match self.policy.rest(self.failures) {
+                Duration::ZERO => Next::Wait,
+                rest => Next::RestThenStart(rest),
+            },
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use turnwright_core::UserId;
 use turnwright_engine::SourceState;
 
 use crate::again::{Again, Listed};
@@ -93,8 +94,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: ServerConfig, mut surroundings: Surroundings) -> Self {
-        if config.owner.is_some() {
-            // What somebody's own server is given is hidden in what that server says. Anywhere else it may be a word like any other.
+        if config.owner.as_ref().is_some_and(|owner| owner.as_str() != UserId::LOCAL) {
+            // What one of several users gives to a server of their own is hidden in what that server says. To the others it may be a word
+            // like any other.
             surroundings.secrets = surroundings.secrets.within();
         }
         surroundings.tokens = Arc::new(KnownTokens::new(surroundings.tokens, surroundings.secrets.clone()));
@@ -491,5 +493,30 @@ async fn refresh(shared: &Shared, connection: &Connection) -> Infallible {
             }
         }
         tokio::time::sleep(LIST_GAP).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turnwright_engine::SystemClock;
+
+    use super::*;
+    use crate::HttpConfig;
+
+    #[test]
+    fn what_one_of_several_users_gives_to_a_server_is_no_secret_of_the_others() {
+        let hidden = |owner: Option<&str>| {
+            let surroundings = Surroundings::new(Arc::new(SystemClock));
+            let known = surroundings.secrets.clone();
+            let mut http = HttpConfig::new("http://127.0.0.1:9/");
+            http.headers = vec![("Authorization".to_owned(), "Bearer container".to_owned())];
+            let mut config = ServerConfig::new("s", http);
+            config.owner = owner.map(|owner| owner.parse().unwrap());
+            let shared = Shared::new(config, surroundings);
+            [known.now(), shared.log.secrets()].map(|secrets| secrets.hide("container").into_owned())
+        };
+        assert_eq!(hidden(Some("u_0000000000000001")), ["container", "[secret]"]);
+        assert_eq!(hidden(Some(UserId::LOCAL)), ["[secret]", "[secret]"]);
+        assert_eq!(hidden(None), ["[secret]", "[secret]"]);
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use turnwright_core::UserId;
 use turnwright_engine::search::{Search, Texts};
+use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Chosen, ConversationRecord, Page, Store, StoreError};
 use turnwright_store::{Location, SqliteOptions, SqliteStore, check};
 use turnwright_testkit::record;
@@ -72,9 +73,13 @@ async fn a_row_that_cannot_be_read_is_found_by_a_check_and_hides_no_other() {
         listed.push(found.into_iter().map(|record| record.id.to_string()).collect::<Vec<_>>());
     }
     let found = store.search(Search { owner: &owner, words: "title", after: None, limit: 9 }).await.unwrap();
+    let pinned = store.conversations(Page { only_pinned: true, ..page(9) }).await.unwrap();
     let open: Vec<_> = store.open_turns().await.unwrap().into_iter().map(|open| open.conversation.to_string()).collect();
+    // Those with an open turn stay anyhow, and what may be pinned.
+    let removed = store.remove_old(u64::MAX / 4, u64::MAX / 4, 9).await.unwrap();
     store.close().await;
 
+    assert_eq!((pinned, removed), (Vec::new(), vec!["e".parse().unwrap()]));
     assert_eq!(listed, [vec!["c", "a"], vec!["c", "a"], vec!["c"]]);
     assert_eq!(found.into_iter().map(|found| found.conversation.id.to_string()).collect::<Vec<_>>(), ["c", "a"]);
     assert_eq!(open, ["c"]);

@@ -112,7 +112,7 @@ fn what_does_not_wait_cannot_be_decided() {
         "error: no call `call_4_0` waits for a decision\nhint: `turnwright approvals list` shows what waits\n".to_owned();
     assert_eq!(ran, Ran { code: Some(2), stdout: String::new(), stderr });
     place.park("c");
-    assert_eq!(place.run(&["approvals", "decide", "call_4_0", "happened"]).code, Some(1));
+    assert_eq!(place.run(&["approvals", "decide", "call_4_0", "happened"]).code, Some(2));
 }
 
 #[test]

@@ -134,10 +134,11 @@ statements! {
     REMOVE_EXPIRED = "DELETE FROM credential WHERE expires_at_ms < ?1";
 
     /// Those that nobody needs any more: looks at every conversation, now and then.
-    /// What was made after one that is young is young too, whatever clock it was made by.
+    /// What was made after one that is young is young too, whatever clock it was made by. Where the settings cannot be read, nobody knows
+    /// that it is not pinned.
     OLD_CONVERSATIONS = "SELECT id FROM conversation WHERE updated_at_ms < ?1 AND created_at_ms < ?1
         AND key < coalesce((SELECT min(key) FROM conversation WHERE created_at_ms BETWEEN ?1 AND ?3), 9223372036854775807)
-        AND json_extract(settings, '$.pinned') IS NOT 1
+        AND CASE WHEN json_valid(settings) THEN json_extract(settings, '$.pinned') IS NOT 1 ELSE 0 END
         AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key) LIMIT ?2";
     /// Puts the words together anew, without those that were deleted.
     FORGET_WORDS = "INSERT INTO said (said) VALUES ('optimize')";

@@ -71,8 +71,8 @@ impl Untouched {
 }
 
 impl Untouched {
-    /// The same where there is no room beside it, neither for a lock file nor for the index of its log; `None` where there is, where an
-    /// older version wrote it, and where its log holds something and nobody has it open.
+    /// The same where there is no room beside it, neither for a lock file nor for the index of its log; `None` where there is, and where
+    /// an older version wrote it.
     ///
     /// # Errors
     /// As [`Untouched::of`].
@@ -84,12 +84,11 @@ impl Untouched {
         }
         origin::check(&places)?;
         let fails = |error: rusqlite::Error| failure::of(&file, &error);
-        let connection = if locks.is_in_use()? {
+        let connection = if locks.is_in_use()? || origin::has_log(&file) {
+            // A log that nobody has put back is read beside the file too, as long as its index is there.
             let beside_others = open::for_reading(&file, options.lock_wait).map_err(fails)?;
             keep_apart(&beside_others);
             beside_others
-        } else if origin::has_log(&file) {
-            return Ok(None);
         } else {
             // Nobody begins to write it either while there is no room.
             origin::unchanging(&file).map_err(fails)?
