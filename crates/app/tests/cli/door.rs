@@ -374,11 +374,13 @@ fn on_the_command_line_too_what_stays_below_the_server_does_not_decide() {
     let server = Server::start(&place);
     let binary = env!("CARGO_BIN_EXE_turnwright");
     let data = place.path("data");
-    let clean = format!("env -i PATH=/usr/bin:/bin TURNWRIGHT_DATA_DIR={} setsid -f", data.display());
+    let database = place.database().map(|address| format!("TURNWRIGHT_DATABASE='{address}'")).unwrap_or_default();
+    let clean = format!("env -i PATH=/usr/bin:/bin TURNWRIGHT_DATA_DIR='{}' {database} setsid -f", data.display());
     let add = format!("{binary} approvals rules add allow anything --scope everyone");
-    let line =
-        format!("{clean} sh -c 'sleep 0.2; {add} >told 2>&1; mv told said'; until [ -s said ]; do sleep 0.01; done; cat said");
-    let told = printed(&server, "attack", &line);
+    // In a file: an address of a database in a call's arguments would be hidden.
+    place.write("attack.sh", format!("{clean} sh -c 'sleep 0.2; {add} >told 2>&1; mv told said'\n"));
+    let line = "sh attack.sh; until [ -s said ]; do sleep 0.01; done; cat said";
+    let told = printed(&server, "attack", line);
     assert!(told["stdout"].as_str().unwrap().contains("a tool has started this command"), "{told}");
     assert_eq!(place.json(&["approvals", "rules", "list", "--json"]).as_array().unwrap().len(), 1);
     server.stop();
