@@ -115,7 +115,12 @@ test("what is said in a conversation that was deleted elsewhere is sent in a new
 for (const chosen of ["ask", null]) {
   test(`what a page shows counts where another one chose otherwise since (${chosen ?? "nothing"})`, async () => {
     const { page, id } = await begun();
-    if (chosen) await approve(page).selectOption(chosen);
+    if (chosen) {
+      // Its answer too, before another one chooses: it may tell of that.
+      const answered = page.waitForResponse((answer) => answer.request().method() === "PATCH");
+      await approve(page).selectOption(chosen);
+      await (await answered).finished();
+    }
     await page.waitForFunction(([id, chosen]) => fetch(`/api/v1/conversations/${id}`).then((told) => told.json())
       .then(({ settings }) => (settings.approve ?? null) === chosen), [id, chosen]);
     await place.api(`/conversations/${id}`, { model: "scripted/two", settings: { approve: "all" } }, "PATCH");
