@@ -4,13 +4,14 @@
 //! [`TransportConfig`]. Its parts, from the server up: `carrier` is what runs for it and is ended with it ([`FileLedger`]
 //! remembers that for the next start), `transport` is how messages travel, `era` asks which form of the protocol is spoken,
 //! `client` is our side of it, `login` signs in where a server wants that, `connection` opens all that, [`Agreed`] is what
-//! came of it, `list` (with `face`), `call` (with `pending`, `output` and `promise`) and `task` use it, `features` is what servers have besides tools, `listen` hears of changes, `kept` remembers what a server offered, `board` tells other processes how it is, `supervision` decides what happens to a
+//! came of it, `list` (with `face`), `advance`, `call` (with `pending`, `output` and `promise`) and `task` use it, `features` is what servers have besides tools, `listen` hears of changes, `kept` remembers what a server offered, `board` tells other processes how it is, `supervision` decides what happens to a
 //! server next, and `supervisor` does it. [`import`] reads the server lists of other
 //! programs. [`serve`] is the other side: our tools for MCP clients.
 //!
 //! Not here: variables of configuration files, which the host expands, and limits on what reaches the model, which are
 //! the engine's. The protocol is MCP 2025-11-25 and before, and 2026-07-28; <https://modelcontextprotocol.io/specification>.
 
+mod advance;
 mod again;
 mod agreed;
 mod app;

@@ -1,6 +1,7 @@
 //! Keeps one server alive: starts it, watches it, and ends it, as [`crate::supervision`] decides.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -175,8 +176,9 @@ impl Shared {
         }
     }
 
-    fn without_secrets(&self, text: &str) -> String {
-        self.surroundings.secrets.now().hide(text).into_owned()
+    /// As everybody is told it, in the log too.
+    pub(crate) fn without_secrets(&self, said: &(impl Display + ?Sized)) -> String {
+        self.surroundings.secrets.now().hide(&said.to_string()).into_owned()
     }
 
     fn post(&self) {
@@ -229,7 +231,7 @@ impl Shared {
         if self.log.misses_a_package() {
             reason.push_str(MISSES_A_PACKAGE);
         }
-        let reason = self.log.with_last_words(&reason);
+        let reason = self.without_secrets(&self.log.with_last_words(&reason));
         let before = std::mem::replace(&mut *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner), reason.clone());
         if before == reason {
             tracing::debug!(server = self.config.name, reason, "an MCP server failed again");
@@ -325,7 +327,7 @@ async fn live(shared: &Shared, stop: &CancellationToken, tracker: &TaskTracker, 
             let since = Instant::now();
             let connection = Arc::clone(&running.connection);
             let Some(error) = watch_over(shared, running, stop).await? else { return Some(Course::Unused) };
-            tracing::info!(server = config.name, %error, "an MCP server ended");
+            tracing::info!(server = config.name, error = shared.without_secrets(&error), "an MCP server ended");
             Some(match error {
                 McpError::NeedsSignIn { .. } => Course::NeedsSignIn,
                 _ => Course::Ended { lived: since.elapsed(), has_served: connection.has_served() },
@@ -488,7 +490,8 @@ async fn refresh(shared: &Shared, connection: &Connection) -> Infallible {
             }
             Err(error) => {
                 again.after(Listed::Failed);
-                tracing::warn!(server = shared.config.name, %error, "the tools of an MCP server changed and could not be listed");
+                let (server, reason) = (&shared.config.name, shared.without_secrets(&error));
+                tracing::warn!(server, error = reason, "the tools of an MCP server changed and could not be listed");
                 shared.log.push(LogOrigin::Host, &error.to_string());
             }
         }
@@ -518,5 +521,17 @@ mod tests {
         assert_eq!(hidden(Some("u_0000000000000001")), ["container", "[secret]"]);
         assert_eq!(hidden(Some(UserId::LOCAL)), ["[secret]", "[secret]"]);
         assert_eq!(hidden(None), ["[secret]", "[secret]"]);
+    }
+
+    #[test]
+    fn why_a_server_of_one_of_several_users_failed_is_told_and_logged_without_what_they_gave_to_it() {
+        let mut http = HttpConfig::new("http://127.0.0.1:9/");
+        http.headers = vec![("X-Api-Token".to_owned(), "sesame-open-1234567".to_owned())];
+        let mut config = ServerConfig::new("s", http);
+        config.owner = Some("u_0000000000000001".parse().unwrap());
+        let shared = Shared::new(config, Surroundings::new(Arc::new(SystemClock)));
+        let told = shared.fail(&McpError::Condemned { why: "token sesame-open-1234567 has expired".to_owned() });
+        let logged = shared.last_failure.lock().unwrap().clone();
+        assert_eq!((logged.as_str(), told.contains("token [secret] has expired")), (&*told, true));
     }
 }

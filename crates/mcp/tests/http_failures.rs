@@ -62,6 +62,29 @@ async fn a_call_that_is_taken_and_never_answered_fails_at_once() {
 }
 
 #[tokio::test]
+async fn what_a_user_gave_to_their_server_is_not_in_the_error_that_it_answers() {
+    const TOKEN: &str = "sesame-open-1234567";
+    let server = HttpServer::start(|asked| match asked.method() {
+        "tools/call" => {
+            let error = json!({"code": -32000, "message": format!("token {TOKEN} has expired")});
+            let answer = json!({"jsonrpc": "2.0", "id": asked.body["id"], "error": error});
+            Answer::of_type("200 OK", "application/json", answer.to_string())
+        }
+        _ => usual(asked),
+    })
+    .await;
+    let mut config = at(&server.url, &[("X-Api-Token", TOKEN)]);
+    config.owner = Some("u_0000000000000001".parse().unwrap());
+    let fixture = started(config).await;
+    let error = fixture.call("t", nothing()).await.unwrap_err();
+    let said = "token [secret] has expired";
+    let (model, operator) =
+        (format!("The call of `t` on the MCP server `far` failed: {said}"), format!("JSON-RPC error -32000: {said}"));
+    assert_eq!(told(&error), (FAILED, model.as_str(), Some(operator.as_str())));
+    fixture.stop().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_is_nested_too_deeply_fails_its_call_and_says_so() {
     let deep = format!(r#"{{"content":[],"structuredContent":{}1{}}}"#, "[".repeat(500), "]".repeat(500));
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{deep}}}"#);

@@ -12,6 +12,7 @@ use super::asking::{NoAnswer, ask};
 use super::items::Shelf;
 use crate::agreed::Offer;
 use crate::list::text;
+use crate::secrets::hidden_in_error;
 use crate::{McpServer, input, output};
 
 /// How long a completion may take: somebody is typing.
@@ -151,8 +152,16 @@ impl McpServer {
         })
     }
 
-    /// The answer to a request that a server of this offer knows, without secrets.
+    /// The answer to a request that a server of this offer knows, or why there is none, without secrets.
     pub(crate) async fn asked(&self, offer: Offer, method: &str, params: Value, limit: Duration) -> Result<Value, ToolError> {
+        let answered = self.answered(offer, method, params, limit).await;
+        let secrets = self.shared().log.secrets();
+        let mut answer = answered.map_err(|error| hidden_in_error(&secrets, error))?;
+        secrets.hide_in_value(&mut answer);
+        Ok(answer)
+    }
+
+    async fn answered(&self, offer: Offer, method: &str, params: Value, limit: Duration) -> Result<Value, ToolError> {
         let _user = self.in_use();
         let connection = self.connection(method).await?;
         let server = self.config().name.as_str();
@@ -165,11 +174,7 @@ impl McpServer {
             let asked = ask(&connection, method, params.clone(), limit).await;
             let answer = asked.map_err(|error| not_answered(server, method, &error))?;
             match answer.get("resultType").and_then(Value::as_str) {
-                None | Some("complete") => {
-                    let mut answer = answer;
-                    self.shared().log.secrets().hide_in_value(&mut answer);
-                    return Ok(answer);
-                }
+                None | Some("complete") => return Ok(answer),
                 Some("input_required") => {
                     let answer = answer.as_object().cloned().unwrap_or_default();
                     let given = input::wanted(answer, &self.config().granted).map_err(|why| self.unreadable(method, &why))?;

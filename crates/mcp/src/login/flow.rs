@@ -32,7 +32,8 @@ impl McpServer {
     /// [`McpError::SignIn`], where somebody or something said no, or took longer than five minutes.
     pub async fn sign_in(&self, show: impl FnOnce(&str) + Send) -> Result<(), McpError> {
         let (config, place) = self.place()?;
-        self.signed_in(config, place, show).await.map_err(|error| McpError::SignIn { message: words(&error) })
+        let signed_in = self.signed_in(config, place, show).await;
+        signed_in.map_err(|error| McpError::SignIn { message: self.shared().without_secrets(words(&error).as_str()) })
     }
 
     pub(super) fn place(&self) -> Result<(&HttpConfig, Place), McpError> {
