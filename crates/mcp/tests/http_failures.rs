@@ -85,6 +85,23 @@ async fn what_a_user_gave_to_their_server_is_not_in_the_error_that_it_answers() 
 }
 
 #[tokio::test]
+async fn half_a_character_in_what_a_server_says_of_itself_does_not_cost_the_server() {
+    let server = HttpServer::start(|asked| match asked.method() {
+        "initialize" => {
+            let info = json!({"name": "s", "version": "1"});
+            let opened = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info, "instructions": "cut HERE"});
+            let answer = json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": opened}).to_string();
+            Answer::of_type("200 OK", "application/json", answer.replace("HERE", r"\ud83d"))
+        }
+        _ => usual(asked),
+    })
+    .await;
+    let fixture = started(at(&server.url, &[])).await;
+    assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "ok");
+    fixture.stop().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_is_nested_too_deeply_fails_its_call_and_says_so() {
     let deep = format!(r#"{{"content":[],"structuredContent":{}1{}}}"#, "[".repeat(500), "]".repeat(500));
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{deep}}}"#);

@@ -51,13 +51,10 @@ impl Post {
     }
 
     pub(super) async fn send(self, client: &Client) -> Posted {
-        let is_list = matches!(&self.message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::ListToolsRequest(_)));
-        if self.is_read_here() {
-            return self.sent_past(client, raw::answer).await;
-        }
-        if is_list {
-            // What `rmcp` cannot read in it is mended first.
-            return self.sent_past(client, raw::typed).await;
+        if matches!(self.message, JsonRpcMessage::Request(_)) {
+            // What `rmcp` reads itself and cannot read is mended first.
+            let read = if self.is_read_here() { raw::answer } else { raw::typed };
+            return self.sent_past(client, read).await;
         }
         let Self { url, message, session, token, headers, max_event_bytes } = self;
         client.post_message_with_max_sse_event_size(url, message, session, token, headers, max_event_bytes).await
