@@ -172,7 +172,11 @@ impl Import {
                 self.problems.push(format!("`{key}` of `{name}` was left out: {why}"));
             }
         }
-        let enabled = entry.get("enabled") != Some(&Value::Bool(false)) && entry.get("disabled") != Some(&Value::Bool(true));
+        let switched = switch(&entry, "enabled").and_then(|enabled| Ok((enabled, switch(&entry, "disabled")?)));
+        let enabled = match switched {
+            Ok((enabled, disabled)) => enabled.unwrap_or(true) && !disabled.unwrap_or(false),
+            Err(why) => return self.left_out.push(format!("`{name}` was left out: {why}")),
+        };
         let title = text(&mut entry, "name").filter(|title| *title != name);
         let description = text(&mut entry, "description");
         let total_ms = entry.get("total_ms").and_then(Value::as_u64).filter(|total| *total > 0);
@@ -286,6 +290,16 @@ fn strange_scheme(url: &str) -> Option<&str> {
     let is_written_out = scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'));
     let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
     (is_written_out && !is_known).then_some(scheme)
+}
+
+/// A switch, also where it is written as a text or a number; `None` where it is not there. What may switch a server off is not guessed.
+fn switch(entry: &Map<String, Value>, key: &str) -> Result<Option<bool>, String> {
+    let Some(value) = entry.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
+    match string(value.clone()).map(|text| text.trim().to_ascii_lowercase()).as_deref() {
+        Some("true" | "1") => Ok(Some(true)),
+        Some("false" | "0") => Ok(Some(false)),
+        Some(_) | None => Err(format!("its `{key}` is {value}; it must be true or false")),
+    }
 }
 
 fn text(entry: &mut Map<String, Value>, key: &str) -> Option<String> {

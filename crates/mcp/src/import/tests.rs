@@ -202,3 +202,20 @@ fn an_entry_that_does_not_say_how_it_is_reached_is_told_with_the_keys_that_it_ha
     ];
     assert_eq!(read(text).unwrap(), Import { left_out: problems.map(str::to_owned).to_vec(), ..Import::default() });
 }
+
+#[test]
+fn a_switch_is_read_also_as_a_text_or_a_number_and_never_guessed() {
+    for (written, expected) in [
+        (r#""enabled": "false""#, Some(false)),
+        (r#""enabled": 0"#, Some(false)),
+        (r#""disabled": "True""#, Some(false)),
+        (r#""enabled": 1, "disabled": null"#, Some(true)),
+        (r#""enabled": "no""#, None),
+        (r#""disabled": []"#, None),
+    ] {
+        let list = read(&format!(r#"{{"mcpServers": {{"s": {{"command": "x", {written}}}}}}}"#)).unwrap();
+        assert_eq!(list.servers.first().map(|server| server.enabled), expected, "{written}");
+    }
+    let list = read(r#"{"mcpServers": {"s": {"command": "x", "enabled": "no"}}}"#).unwrap();
+    assert_eq!(list.left_out, ["`s` was left out: its `enabled` is \"no\"; it must be true or false"]);
+}
