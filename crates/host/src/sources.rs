@@ -159,7 +159,8 @@ pub(crate) fn sources(
     };
     // A file that nobody named is read where it lies, and not missed where it does not. The built-in tools know then where secrets are.
     let files = loaded.mcp_files.iter().filter(|file| file.is_required || file.path.exists());
-    let files: Vec<_> = files.map(|file| (&file.path, ServersOfFile::read(&file.path, environment))).collect();
+    let said = &loaded.config.mcp.servers;
+    let files: Vec<_> = files.map(|file| (&file.path, ServersOfFile::read(&file.path, environment, said))).collect();
     add_built_ins(&mut sources, loaded, environment, &*ledger, (artifacts, rates))?;
     // It knows every server that is made with these surroundings, also later.
     let resources = Arc::clone(&sources.surroundings.resources);
@@ -168,7 +169,8 @@ pub(crate) fn sources(
     }
     let origin = loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
     let left_out = |name: &str| loaded.left_out.contains_key(name);
-    for (name, server) in loaded.config.mcp.servers.iter().filter(|(name, _)| !left_out(name)) {
+    let (own, about_others): (Vec<_>, Vec<_>) = said.iter().partition(|(_, server)| server.transport().is_some());
+    for (name, server) in own.into_iter().filter(|(name, _)| !left_out(name)) {
         if !server.enabled && sources.is_taken_from_servers(name) {
             // The configuration's own warning says it.
             continue;
@@ -183,6 +185,12 @@ pub(crate) fn sources(
     }
     for (path, read) in files {
         add_file(&mut sources, path, read);
+    }
+    for (name, server) in about_others {
+        // Its file was another when the configuration was read.
+        if !sources.is_taken(name) {
+            sources.add_server(name, server_config(name, server), origin.clone());
+        }
     }
     Ok(sources)
 }
@@ -430,12 +438,21 @@ struct ServersOfFile {
 }
 
 impl ServersOfFile {
-    fn read(path: &Path, environment: &Environment) -> Result<Self, String> {
+    fn read(path: &Path, environment: &Environment, said: &Said) -> Result<Self, String> {
         let mut import = read_file(path)?;
         let servers = std::mem::take(&mut import.servers).into_iter();
-        let servers = servers.map(|server| (server.name.clone(), imported(server, path, environment))).collect();
+        let servers = servers.map(|server| (server.name.clone(), imported(server, path, environment, said))).collect();
         Ok(Self { import, servers })
     }
+}
+
+/// The servers of the configuration; those that it does not say how to reach are of files.
+type Said = indexmap::IndexMap<String, config::McpServer>;
+
+/// The names of the servers that a file has; none where it cannot be read.
+pub(crate) fn names_in(path: &Path) -> Vec<String> {
+    let servers = read_file(path).map(|import| import.servers).unwrap_or_default();
+    servers.into_iter().map(|server| server.name).collect()
 }
 
 /// The servers of another program's file.
@@ -463,7 +480,7 @@ fn read_file(path: &Path) -> Result<Import, String> {
 }
 
 /// Why another program's file cannot be used, or servers of it, where others have these names. Starts nothing.
-pub(crate) fn unusable(path: &Path, environment: &Environment, taken: &[&str]) -> Vec<String> {
+pub(crate) fn unusable(path: &Path, environment: &Environment, (taken, said): (&[&str], &Said)) -> Vec<String> {
     let import = match read_file(path) {
         Ok(import) => import,
         Err(reason) => return vec![reason],
@@ -475,51 +492,83 @@ pub(crate) fn unusable(path: &Path, environment: &Environment, taken: &[&str]) -
         if taken.contains(&name.as_str()) {
             return Some(format!("{origin}: the name `{name}` is taken; this server is left out"));
         }
-        let why = imported(server, path, environment).err()?;
+        let why = imported(server, path, environment, said).err()?;
         Some(format!("{origin}: MCP server `{name}` is left out: {why}"))
     });
     left_out.chain(servers).collect()
 }
 
-/// A server of the file at this path, or why it is left out.
-fn imported(server: ImportedServer, file: &Path, environment: &Environment) -> Result<ServerConfig, String> {
+/// A server of the file at this path, or why it is left out. What the configuration says of it holds before what the file does.
+fn imported(server: ImportedServer, file: &Path, environment: &Environment, said: &Said) -> Result<ServerConfig, String> {
+    let ImportedServer { name, enabled, total_ms, transport, title: _, description: _ } = server;
+    config::server_name(&name).map_err(|right| format!("it cannot be called {name:?}: choose {right}"))?;
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
     // A server that is switched off misses nothing.
     let expanded = |text: &str| match expand(text, environment) {
         Ok(whole) => Ok(whole.text),
-        Err(_) if !server.enabled => Ok(text.to_owned()),
+        Err(_) if !enabled => Ok(text.to_owned()),
         Err(error) => Err(error.to_string()),
     };
-    let expand_all = |pairs: &[(String, String)]| -> Result<Vec<_>, String> {
-        pairs.iter().map(|(name, value)| Ok((name.clone(), expanded(value)?))).collect()
+    let path = |written: &str| expanded(written).map(|path| folder.join(path));
+    let add_missing = |known: &mut indexmap::IndexMap<String, config::Secret>, pairs: &[(String, String)]| {
+        for (key, value) in pairs.iter().filter(|(key, _)| !known.contains_key(key)).cloned().collect::<Vec<_>>() {
+            known.insert(key, config::Secret::new(expanded(&value)?));
+        }
+        Ok::<_, String>(())
     };
-    let transport = match &server.transport {
+    let mut keys = said.get(&name).filter(|said| said.transport().is_none()).cloned().unwrap_or_default();
+    match &transport {
         ImportedTransport::Stdio { command, args, env, env_file, cwd } => {
-            let mut stdio = StdioConfig::new(expanded(command)?);
-            stdio.args = args.iter().map(|arg| expanded(arg)).collect::<Result<_, _>>()?;
-            let env_file = env_file.as_deref().map(|path| expanded(path).map(|path| folder.join(path))).transpose()?;
-            if let Some(path) = &env_file {
+            keys.command = Some(expanded(command)?);
+            if keys.args.is_empty() {
+                keys.args = args.iter().map(|arg| expanded(arg)).collect::<Result<_, _>>()?;
+            }
+            add_missing(&mut keys.env, env)?;
+            if let (None, Some(written)) = (&keys.env_file, env_file) {
+                keys.env_file = Some(path(written)?);
+            }
+            if let (None, Some(written)) = (&keys.cwd, cwd) {
+                keys.cwd = Some(path(written)?);
+            }
+            if let Some(path) = &keys.env_file {
                 environment.secret_files().add(path.clone());
             }
-            let of_a_server_that_runs = env_file.as_deref().filter(|_| server.enabled);
-            stdio.env = env_file::with(expand_all(env)?, of_a_server_that_runs)?;
-            stdio.cwd = cwd.as_deref().map(|cwd| expanded(cwd).map(|cwd| folder.join(cwd))).transpose()?;
-            TransportConfig::from(stdio)
         }
         ImportedTransport::Http { url, headers } => {
-            let mut http = HttpConfig::new(expanded(url)?);
-            http.headers = expand_all(headers)?;
-            http.into()
+            keys.url = Some(expanded(url)?);
+            add_missing(&mut keys.headers, headers)?;
         }
-    };
-    let mut config = ServerConfig::new(server.name, transport);
-    config.enabled = server.enabled;
-    Ok(config)
+    }
+    keys.enabled &= enabled;
+    keys.env_file = keys.env_file.filter(|_| keys.enabled);
+    keys.total_ms = keys.total_ms.or(total_ms);
+    server_config(&name, &keys)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_of_a_file_is_what_the_configuration_says_and_then_what_its_file_does() {
+        let list = import::read(
+            r#"{"mcpServers": {"weather": {"command": "w", "args": ["-q"], "env": {"A": "file", "B": "file"}, "total_ms": 1500}}}"#,
+        );
+        let server = list.unwrap().servers.remove(0);
+        let environment = Environment::new("/work");
+        let plain = imported(server.clone(), Path::new("/work/m.json"), &environment, &Said::new()).unwrap();
+        assert_eq!((plain.limits.total, plain.tools.len()), (Duration::from_millis(1500), 0));
+        let mut keys = config::McpServer { serial: true, total_ms: Some(7), ..Default::default() };
+        keys.env.insert("A".to_owned(), config::Secret::new("told"));
+        keys.tools.insert("t".to_owned(), config::McpTool { read_only: Some(true), ..Default::default() });
+        let said = Said::from([("weather".to_owned(), keys)]);
+        let told = imported(server, Path::new("/work/m.json"), &environment, &said).unwrap();
+        let mut stdio = StdioConfig::new("w");
+        stdio.args = vec!["-q".to_owned()];
+        stdio.env = [("A", "told"), ("B", "file")].map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        assert_eq!(told.transport, stdio.into());
+        assert_eq!((told.serial, told.limits.total, told.tools["t"].read_only), (true, Duration::from_millis(7), Some(true)));
+    }
 
     #[test]
     fn a_container_gets_what_the_configuration_says_and_the_usual_limits_where_it_says_nothing() {

@@ -54,7 +54,7 @@ pub(crate) fn mcp_server(
         Err(error) if problems.is_empty() => return Err(Problem::new(place, error.to_string()).into()),
         Err(_) => Config::default(),
     };
-    Meaning { config: &config, root: &root }.servers(&mut problems, &mut warnings);
+    Meaning { config: &config, root: &root }.servers(None, &mut problems, &mut warnings);
     let server = config.mcp.servers.shift_remove(name);
     match (server, Problems::new(problems)) {
         (Some(server), None) => Ok((server, warnings)),

@@ -24,7 +24,7 @@ use super::network;
 use super::overrides::{FILE_VARIABLE, Overrides, apply_variables};
 use super::secret_table::SecretTables;
 use super::{Config, Dialect, Place, Problem, Problems, schema, show};
-use crate::Environment;
+use crate::{Environment, sources};
 
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "turnwright.toml";
@@ -255,7 +255,10 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.pieces(&mut problems, &mut warnings);
     meaning.embeddings(&endpoints, &mut problems);
     meaning.profiles(&mut problems);
-    meaning.servers(&mut problems, &mut warnings);
+    let mcp_files = mcp_files(&config, folder, working_directory);
+    let is_of_file =
+        |name: &str| mcp_files.iter().flat_map(|file| sources::names_in(&file.path)).any(|of_file| of_file == name);
+    meaning.servers(Some(&is_of_file), &mut problems, &mut warnings);
     meaning.names(&mut warnings, &mut left_out);
     // What is not right by itself would be told twice.
     if problems.is_empty() {
@@ -289,7 +292,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     Ok(Loaded {
         file: file.map(|file| file.path.clone()),
         endpoints,
-        mcp_files: mcp_files(&config, folder, working_directory),
+        mcp_files,
         data_dir,
         warnings,
         left_out,

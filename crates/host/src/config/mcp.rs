@@ -30,10 +30,15 @@ pub struct McpConfig {
     pub servers: IndexMap<String, McpServer>,
 }
 
-/// An MCP server. It has exactly one of `command`, `url` and `image`.
+/// An MCP server. It has exactly one of `command`, `url` and `image`, or none where it is about a server of a JSON file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(extend("oneOf" = [{ "required": ["command"] }, { "required": ["url"] }, { "required": ["image"] }]))]
+#[schemars(extend("oneOf" = [
+    { "required": ["command"] },
+    { "required": ["url"] },
+    { "required": ["image"] },
+    { "not": { "anyOf": [{ "required": ["command"] }, { "required": ["url"] }, { "required": ["image"] }] } },
+]))]
 pub struct McpServer {
     /// The program of a server that talks over its standard input and output.
     #[schemars(extend("format" = "program"))]
@@ -135,7 +140,7 @@ impl Default for McpServer {
 }
 
 impl McpServer {
-    /// How it is reached; `None` only where the server was not made by this module and has no such key.
+    /// How it is reached; `None` where a JSON file says it.
     pub fn transport(&self) -> Option<McpTransport<'_>> {
         match (&self.command, &self.url, &self.image) {
             (Some(command), _, _) => Some(McpTransport::Command(command)),

@@ -31,10 +31,12 @@ impl Loaded {
         if let Err(why) = database {
             problems.push(self.problem(&["storage", "database"], format!("the database cannot be used: {why}")));
         }
-        let servers = self.config.mcp.servers.keys().map(String::as_str);
+        let said = &self.config.mcp.servers;
+        // What has no way is about a server of a file.
+        let servers = said.iter().filter(|(_, server)| server.transport().is_some()).map(|(name, _)| name.as_str());
         let taken: Vec<&str> = self.config.built_in_sources().into_iter().chain(servers).collect();
         for file in self.mcp_files.iter().filter(|file| file.is_required || file.path.exists()) {
-            let told = sources::unusable(&file.path, environment, &taken);
+            let told = sources::unusable(&file.path, environment, (&taken, said));
             problems.extend(told.into_iter().map(|text| self.problem(&["mcp", "files"], text)));
         }
         Problems::new(problems)

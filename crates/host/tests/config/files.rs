@@ -141,3 +141,35 @@ fn a_database_that_cannot_be_there_is_told_before_it_is_opened() {
     assert_eq!(loaded.unusable(&environment), None);
     assert!(!folder.path().join("data").exists() && !folder.path().join("a.db").exists());
 }
+
+#[test]
+fn what_the_configuration_says_of_a_server_without_its_way_is_about_one_of_a_json_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let environment = Environment::new(folder.path());
+    let servers = r#"{"mcpServers": {"weather": {"command": "w", "total_ms": 1500}}}"#;
+    fs::write(folder.path().join("mcp.json"), servers).unwrap();
+    let text = |name: &str| format!("[mcp]\nfiles = [\"mcp.json\"]\n[mcp.servers.{name}.tools.get_weather]\nread_only = true");
+    write(folder.path(), &text("weather"));
+    assert_eq!(open(&environment, &Overrides::default()).unwrap().unusable(&environment), None);
+    write(folder.path(), &text("wether"));
+    let told = open(&environment, &Overrides::default()).unwrap_err().to_string();
+    let expected = "turnwright.toml:3: [mcp.servers.wether] has no `command`, `url` or `image`, and no file of servers has one of this \
+                    name; it must have exactly one of them";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_server_of_a_json_file_is_left_out_where_rules_and_addresses_could_not_tell_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let environment = Environment::new(folder.path());
+    let servers = r#"{"mcpServers": {"a__b": {"command": "w"}, "..": {"command": "w"}, "ok": {"command": "w"}}}"#;
+    fs::write(folder.path().join("mcp.json"), servers).unwrap();
+    write(folder.path(), "mcp.files = [\"mcp.json\"]");
+    let told = open(&environment, &Overrides::default()).unwrap().unusable(&environment).unwrap().to_string();
+    let lines: Vec<&str> = told.lines().collect();
+    let [first, second] = lines.as_slice() else { panic!("{told}") };
+    for (line, name) in [(first, "a__b"), (second, "..")] {
+        let why = format!("MCP server `{name}` is left out: it cannot be called \"{name}\": choose a name without `__`");
+        assert!(line.contains(&why), "{line}");
+    }
+}

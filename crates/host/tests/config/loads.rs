@@ -349,8 +349,10 @@ fn the_printed_schema_takes_variables_for_what_is_no_text() {
         assert_eq!(key["anyOf"][1], with_variable, "{place}");
     }
     assert_eq!(schema["properties"]["system_prompt"]["type"], "string");
-    let ways = ["command", "url", "image"].map(|key| serde_json::json!({"required": [key]}));
-    assert_eq!(schema["properties"]["mcp"]["properties"]["servers"]["additionalProperties"]["oneOf"], serde_json::json!(ways));
+    let [command, url, image] = ["command", "url", "image"].map(|key| serde_json::json!({"required": [key]}));
+    let none = serde_json::json!({"not": {"anyOf": [command, url, image]}});
+    let ways = serde_json::json!([command, url, image, none]);
+    assert_eq!(schema["properties"]["mcp"]["properties"]["servers"]["additionalProperties"]["oneOf"], ways);
     load_text("max_steps = \"${STEPS:-7}\"\nmcp.servers.a = { command = \"x\", enabled = \"${ON:-false}\" }").unwrap();
 }
 

@@ -393,7 +393,10 @@ fn a_command_may_take_the_time_that_it_is_given() {
 fn an_mcp_server_has_exactly_one_transport() {
     says(
         "[mcp.servers.a]\nargs = []",
-        &["turnwright.toml:1: [mcp.servers.a] has no `command`, `url` or `image`; it must have exactly one of them"],
+        &[
+            "turnwright.toml:1: [mcp.servers.a] has no `command`, `url` or `image`, and no file of servers has one of this name; it must \
+           have exactly one of them",
+        ],
     );
     says(
         "[mcp.servers.a]\ncommand = \"a\"\nurl = \"http://h\"",

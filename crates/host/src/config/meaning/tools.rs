@@ -100,15 +100,28 @@ impl Meaning<'_> {
         }
     }
 
-    /// Each MCP server says exactly once how it is reached.
-    pub(crate) fn servers(self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
+    /// Each MCP server says exactly once how it is reached, here or in a file of servers that has it; `is_of_file` says which do, where
+    /// there can be any.
+    pub(crate) fn servers(
+        self,
+        is_of_file: Option<&dyn Fn(&str) -> bool>,
+        problems: &mut Vec<Problem>,
+        warnings: &mut Vec<Problem>,
+    ) {
         for (name, server) in &self.config.mcp.servers {
             let keys = ["mcp", "servers", name];
             let (place, section) = (place_of(self.root, keys), KeyPath::of(keys).section());
             match transport(server, |key| self.root.at(keys.into_iter().chain([key])).is_some()) {
                 Ok(None) => {}
+                Err(NoTransport::NotHere) if is_of_file.is_some_and(|is_of_file| is_of_file(name)) => {}
+                Err(NoTransport::NotHere) => {
+                    let nor_there = if is_of_file.is_some() { ", and no file of servers has one of this name" } else { "" };
+                    let text =
+                        format!("{section} has no `command`, `url` or `image`{nor_there}; it must have exactly one of them");
+                    problems.push(Problem::new(place, text));
+                }
                 Ok(Some(warning)) => warnings.push(Problem::new(place, format!("{section} {warning}"))),
-                Err(problem) => problems.push(Problem::new(place, format!("{section} {problem}"))),
+                Err(NoTransport::Wrong(problem)) => problems.push(Problem::new(place, format!("{section} {problem}"))),
             }
             for (header, value) in &server.headers {
                 // RFC 9110, section 5.5: a value is one line.
@@ -160,15 +173,26 @@ impl Meaning<'_> {
     }
 }
 
+/// Why it is not said how a server is reached.
+enum NoTransport {
+    /// Nothing is said of it.
+    NotHere,
+    /// What is wrong.
+    Wrong(String),
+}
+
 /// Whether a server says exactly once how it is reached: a warning about keys that mean nothing there, or what is wrong.
 /// `written` counts a key whose value is broken too.
-fn transport(server: &McpServer, written: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
+fn transport(server: &McpServer, written: impl Fn(&str) -> bool) -> Result<Option<String>, NoTransport> {
     const TRANSPORTS: [&str; 3] = ["command", "url", "image"];
     let given: Vec<_> = TRANSPORTS.into_iter().filter(|key| written(key)).collect();
     let only = match given.as_slice() {
-        [] => return Err("has no `command`, `url` or `image`; it must have exactly one of them".to_owned()),
+        [] => return Err(NoTransport::NotHere),
         [only] => *only,
-        more => return Err(format!("has {}; it must have exactly one of them", listed(more.iter().copied()))),
+        more => {
+            let text = format!("has {}; it must have exactly one of them", listed(more.iter().copied()));
+            return Err(NoTransport::Wrong(text));
+        }
     };
     let value = match only {
         "command" => &server.command,
@@ -176,7 +200,8 @@ fn transport(server: &McpServer, written: impl Fn(&str) -> bool) -> Result<Optio
         _ => &server.image,
     };
     if value.as_deref().is_some_and(|value| value.trim().is_empty()) {
-        return Err(format!("has `{only}`, which is empty; it must say what is started or reached"));
+        let text = format!("has `{only}`, which is empty; it must say what is started or reached");
+        return Err(NoTransport::Wrong(text));
     }
     let idle = [
         ("args", !server.args.is_empty() && only == "url"),
