@@ -6,6 +6,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use super::Config;
+use super::secret_table::is_secret;
 
 /// The JSON Schema (2020-12) of `turnwright.toml`.
 pub fn json_schema() -> Value {
@@ -14,7 +15,7 @@ pub fn json_schema() -> Value {
 }
 
 /// The same for editors and other programs, which see the file before its variables are put in: what is no text may be written as
-/// one with a variable in it, such as `"${PORT:-8700}"`.
+/// one with a variable in it, such as `"${PORT:-8700}"`, and a secret as a table that says where it is.
 pub fn printed_schema() -> Value {
     let mut schema = json_schema();
     let_variables_in(&mut schema);
@@ -22,6 +23,10 @@ pub fn printed_schema() -> Value {
 }
 
 fn let_variables_in(schema: &mut Value) {
+    if is_secret(schema) {
+        let place = |key: &str| json!({ "type": "object", "properties": { key: { "type": "string" } }, "required": [key], "additionalProperties": false });
+        return let_be_also(schema, ["file", "env", "keyring"].map(place));
+    }
     let Some(object) = schema.as_object_mut() else { return };
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         properties.values_mut().for_each(let_variables_in);
@@ -38,13 +43,19 @@ fn let_variables_in(schema: &mut Value) {
     if !is_value && !is_word {
         return;
     }
-    let mut both = serde_json::Map::new();
+    let_be_also(schema, [json!({ "type": "string", "pattern": r"\$\{" })]);
+}
+
+/// Takes these forms too.
+fn let_be_also(schema: &mut Value, forms: impl IntoIterator<Item = Value>) {
+    let Some(object) = schema.as_object_mut() else { return };
+    let mut all = serde_json::Map::new();
     for key in ["title", "description", "default"] {
-        both.extend(object.remove(key).map(|value| (key.to_owned(), value)));
+        all.extend(object.remove(key).map(|value| (key.to_owned(), value)));
     }
-    let of_variables = json!({ "type": "string", "pattern": r"\$\{" });
-    both.insert("anyOf".to_owned(), json!([std::mem::take(object), of_variables]));
-    *object = both;
+    let own = Value::Object(std::mem::take(object));
+    all.insert("anyOf".to_owned(), std::iter::once(own).chain(forms).collect());
+    *object = all;
 }
 
 /// TOML has no null: a key that may be left out is just not required.

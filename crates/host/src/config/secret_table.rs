@@ -87,7 +87,7 @@ pub(super) fn takes_from_here(value: &Value, schema: &Value) -> bool {
     }
 }
 
-fn is_secret(schema: &Value) -> bool {
+pub(super) fn is_secret(schema: &Value) -> bool {
     let is = |key: &str, wanted: &[&str]| schema.get(key).and_then(Value::as_str).is_some_and(|found| wanted.contains(&found));
     is("type", &["string"]) && is("format", &["password", "database", "seal-key"])
 }

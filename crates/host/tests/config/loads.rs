@@ -357,6 +357,23 @@ fn the_printed_schema_takes_variables_for_what_is_no_text() {
 }
 
 #[test]
+fn the_printed_schema_takes_a_table_in_the_place_of_a_secret() {
+    let schema = printed_schema();
+    for place in [
+        "/properties/providers/additionalProperties/properties/api_key",
+        "/properties/mcp/properties/servers/additionalProperties/properties/headers/additionalProperties",
+        "/properties/mcp/properties/servers/additionalProperties/properties/oauth/properties/client_secret",
+    ] {
+        let plain = json_schema();
+        let (written, key) = (plain.pointer(place).unwrap(), schema.pointer(place).unwrap());
+        assert_eq!(key["description"], written["description"], "{place}");
+        assert_eq!(key["anyOf"][0]["format"], "password", "{place}");
+        let places = key["anyOf"].as_array().unwrap().iter().skip(1).map(|form| form["required"][0].as_str().unwrap());
+        assert_eq!(places.collect::<Vec<_>>(), ["file", "env", "keyring"], "{place}");
+    }
+}
+
+#[test]
 fn every_word_of_the_schema_is_a_value() {
     for word in ["ask", "all", "none", "read-only"] {
         load_text(&format!("approve = \"{word}\"")).unwrap();
