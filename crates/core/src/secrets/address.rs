@@ -54,9 +54,12 @@ fn in_address(url: &str, of_path: OfPath, replace: &mut impl FnMut(&str) -> Stri
     format!("{scheme}://{authority}{path}{query}")
 }
 
-/// Whether a part of a path looks like a key.
+/// Whether a part of a path looks like a key. What has an `@` in it names something at a version of it: `serena@0123456789abcdef`.
 pub(super) fn looks_like_key(part: &str) -> bool {
-    part.len() >= 16 && part.bytes().any(|byte| byte.is_ascii_digit()) && part.bytes().any(|byte| byte.is_ascii_alphabetic())
+    part.len() >= 16
+        && !part.contains('@')
+        && part.bytes().any(|byte| byte.is_ascii_digit())
+        && part.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -71,6 +74,7 @@ mod tests {
             ("--db=postgres://me:word@host/name --quiet", "--db=postgres://me:***@host/name --quiet"),
             ("https://host/services/T01/XyZ0123456789abcdef#part", "https://host/services/T01/***#***"),
             ("npx --yes server", "npx --yes server"),
+            ("git+https://host/org/name@0123456789abcdef", "git+https://host/org/name@0123456789abcdef"),
         ] {
             assert_eq!(shown(text), told);
         }

@@ -229,6 +229,7 @@ mod tests {
             ("postgres://me@host/db?sslrootcert=/etc/ssl/certs/ca-2024.pem&sslpassword=correct-horse", Some("correct-horse")),
             ("https://a.openai.azure.com/openai?api-version=2024-10-21-preview", None),
             ("https://h.example/mcp?tools=search,read&mode=read-only", None),
+            ("git+https://h.example/oraios/serena@0123456789abcdef0123456789abcdef01234567", None),
             ("https://h.example/mcp?profile=T0123456789XyZ01", Some("T0123456789XyZ01")),
             ("https://h.example/mcp?sig=aBcDeFgHi&v=1", Some("aBcDeFgHi")),
             ("HTTPS://h.example/mcp?v=1#access_token=aBcDeFgHi", Some("aBcDeFgHi")),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use turnwright_core::secrets::{OfPath, in_addresses};
+use turnwright_core::secrets::{Secrets, given, given_in_argument};
 use turnwright_mcp::import::{self, Expansions, ImportedServer, ImportedTransport, Known, translate};
 
 use super::McpServers;
@@ -79,7 +79,7 @@ impl McpServers {
         }
         for server in list.servers {
             let name = server.name.clone();
-            let mut taking = Taking { name: &name, known: &known, words: Vec::new(), secrets: &mut secrets, of_addresses: 0 };
+            let mut taking = Taking { name: &name, known: &known, words: Vec::new(), secrets: &mut secrets, taken_out: 0 };
             match taking.server(server) {
                 Ok(config) => {
                     let words = taking.words;
@@ -106,8 +106,8 @@ struct Taking<'a> {
     words: Vec<String>,
     /// The literal secrets of the file, by the variables that stand for them.
     secrets: &'a mut BTreeMap<String, String>,
-    /// How many of them were parts of addresses of this server.
-    of_addresses: usize,
+    /// How many of them were parts of texts of this server.
+    taken_out: usize,
 }
 
 impl Taking<'_> {
@@ -120,7 +120,13 @@ impl Taking<'_> {
                 let command =
                     if is_relative { self.known.workspace.join(command).to_string_lossy().into_owned() } else { command };
                 config.insert("command".to_owned(), command.into());
-                let args = args.iter().map(|arg| self.address("args", arg)).collect::<Result<Vec<_>, _>>()?;
+                let args = args.iter().map(|arg| self.text(arg)).collect::<Result<Vec<_>, _>>()?;
+                // Only an option names what comes after it.
+                let option = |arg: &String| if arg.starts_with('-') { arg.clone() } else { String::new() };
+                let before = std::iter::once(String::new()).chain(args.iter().map(option));
+                let secrets: Vec<_> = args.iter().zip(before).map(|(arg, before)| given_in_argument(&before, arg)).collect();
+                let args: Vec<_> =
+                    args.into_iter().zip(secrets).map(|(arg, secrets)| self.taken_out("args", arg, &secrets)).collect();
                 if !args.is_empty() {
                     config.insert("args".to_owned(), args.into());
                 }
@@ -133,7 +139,9 @@ impl Taking<'_> {
                 }
             }
             ImportedTransport::Http { url, headers } => {
-                config.insert("url".to_owned(), self.address("url", &url)?.into());
+                let url = self.text(&url)?;
+                let secrets = given("", &url);
+                config.insert("url".to_owned(), self.taken_out("url", url, &secrets).into());
                 self.pairs(&mut config, "headers", &headers)?;
             }
         }
@@ -152,21 +160,35 @@ impl Taking<'_> {
         Ok(translated.text)
     }
 
-    /// A text that may be an address: what is shown of it as `***` is taken from variables.
-    fn address(&mut self, key: &str, text: &str) -> Result<String, String> {
-        let text = self.text(text)?;
-        Ok(in_addresses(&text, OfPath::Keys, |part| {
-            if part.is_empty() || part.contains("${") {
-                return part.to_owned();
-            }
-            self.of_addresses += 1;
-            let variable = import::variable_of(&format!("{}_{key}_{}", self.name, self.of_addresses));
-            self.secrets.insert(variable.clone(), part.to_owned());
+    /// A text without the secrets that were found in it, which are taken from variables.
+    fn taken_out(&mut self, key: &str, text: String, secrets: &[String]) -> String {
+        let mut text = text;
+        for secret in secrets.iter().filter(|secret| !secret.is_empty() && !secret.contains("${")) {
+            self.taken_out += 1;
+            let variable = self.variable(&import::variable_of(&format!("{}_{key}_{}", self.name, self.taken_out)), secret);
+            // One that is short may stand in the name before it, too.
+            let begin = if secret.len() < Secrets::MIN_BYTES { text.rfind(secret.as_str()).unwrap_or_default() } else { 0 };
+            let (before, after) = text.split_at_checked(begin).unwrap_or(("", &text));
+            text = format!("{before}{}", after.replace(secret.as_str(), &format!("${{{variable}}}")));
             self.words.push(format!(
                 "what may be a secret in `{key}` was written out in the file; it is taken from the variable {variable}, which must be set before the server is added"
             ));
-            format!("${{{variable}}}")
-        }))
+        }
+        text
+    }
+
+    /// This variable, or another where it stands for another secret of the file.
+    fn variable(&mut self, wanted: &str, secret: &str) -> String {
+        let others = (2_u32..).map(|number| format!("{wanted}_{number}"));
+        let mut free = std::iter::once(wanted.to_owned()).chain(others).filter(|variable| self.is_free(variable, secret));
+        let variable = free.next().unwrap_or_else(|| wanted.to_owned());
+        drop(free);
+        self.secrets.insert(variable.clone(), secret.to_owned());
+        variable
+    }
+
+    fn is_free(&self, variable: &str, secret: &str) -> bool {
+        self.secrets.get(variable).is_none_or(|known| known == secret)
     }
 
     fn pairs(&mut self, config: &mut Map<String, Value>, key: &str, pairs: &[(String, String)]) -> Result<(), String> {
@@ -176,7 +198,8 @@ impl Taking<'_> {
             let value = if looks_secret(name) && !value.is_empty() && !value.contains("${") {
                 self.reference(key, name, &value)
             } else {
-                value
+                let secrets = given("", &value);
+                self.taken_out(key, value, &secrets)
             };
             taken.insert(name.clone(), value.into());
         }
@@ -195,9 +218,8 @@ impl Taking<'_> {
         };
         let own = import::variable_of(name);
         let with_name = import::variable_of(&format!("{}_{name}", self.name));
-        let is_free = |variable: &String| self.secrets.get(variable).is_none_or(|known| known == secret);
-        let variable = if key == "env" && is_free(&own) { own } else { with_name };
-        self.secrets.insert(variable.clone(), secret.to_owned());
+        let wanted = if key == "env" && self.is_free(&own, secret) { own } else { with_name };
+        let variable = self.variable(&wanted, secret);
         self.words.push(format!(
             "`{key}.{name}` was written out in the file; it is taken from the variable {variable}, which must be set before the server is added"
         ));
@@ -209,12 +231,8 @@ impl Taking<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_may_be_a_secret_in_an_address_is_taken_from_variables() {
-        let text = r#"{"mcpServers": {
-            "far": {"url": "https://e.example/mcp?key=sesame-1&team=${TEAM}"},
-            "near": {"command": "npx", "args": ["mcp-remote", "https://me@e.example/", "postgres://me:sesame-2@host/name", "--quiet"]}
-        }}"#;
+    /// What a list of servers becomes, with how much is said of each.
+    fn taken(text: &str) -> Vec<(Value, usize)> {
         let list = import::read(text).unwrap();
         let answers = BTreeMap::new();
         let known = Known {
@@ -228,12 +246,50 @@ mod tests {
         let (mut secrets, mut taken) = (BTreeMap::new(), Vec::new());
         for server in list.servers {
             let name = server.name.clone();
-            let mut taking = Taking { name: &name, known: &known, words: Vec::new(), secrets: &mut secrets, of_addresses: 0 };
+            let mut taking = Taking { name: &name, known: &known, words: Vec::new(), secrets: &mut secrets, taken_out: 0 };
             taken.push((Value::Object(taking.server(server).unwrap()), taking.words.len()));
         }
+        taken
+    }
+
+    #[test]
+    fn what_is_a_secret_is_taken_from_variables() {
+        let text = r#"{"mcpServers": {
+            "far": {"url": "https://e.example/mcp?key=sesame-1&team=${TEAM}"},
+            "near": {"command": "npx", "args": ["mcp-remote", "https://me-sesame@e.example/", "postgres://me:sesame-2@host/name", "--quiet"]},
+            "told": {"command": "t", "args": ["--header", "Authorization: Bearer sesame-zzzz-1111", "--api-key", "key", "--pass=pass"],
+                "env": {"DATABASE": "postgres://me:sesame-3@host/name"}}
+        }}"#;
         let near = json!({"command": "npx", "args": [
             "mcp-remote", "https://${NEAR_ARGS_1}@e.example/", "postgres://me:${NEAR_ARGS_2}@host/name", "--quiet",
         ]});
-        assert_eq!(taken, [(json!({"url": "https://e.example/mcp?key=${FAR_URL_1}&team=${TEAM}"}), 1), (near, 2)]);
+        let told = json!({"command": "t", "args": [
+            "--header", "Authorization: Bearer ${TOLD_ARGS_1}", "--api-key", "${TOLD_ARGS_2}", "--pass=${TOLD_ARGS_3}",
+        ], "env": {"DATABASE": "postgres://me:${TOLD_ENV_4}@host/name"}});
+        let far = json!({"url": "https://e.example/mcp?key=${FAR_URL_1}&team=${TEAM}"});
+        assert_eq!(taken(text), [(far, 1), (near, 2), (told, 4)]);
+    }
+
+    #[test]
+    fn what_says_how_something_is_done_is_no_secret() {
+        let servers = json!({
+            "supabase": {"url": "https://mcp.supabase.com/mcp?read_only=true"},
+            "serena": {"command": "uvx", "args": ["--from", "git+https://github.com/oraios/serena@0123456789abcdef0123456789abcdef01234567"]},
+            "pg": {"command": "npx", "args": ["postgresql://localhost/mydb?sslmode=disable"]},
+            "tokens": {"command": "node", "args": ["/srv/tokens/server.js", "stdio"]},
+        });
+        let expected: Vec<_> = servers.as_object().unwrap().values().map(|server| (server.clone(), 0)).collect();
+        assert_eq!(taken(&json!({ "mcpServers": servers }).to_string()), expected);
+    }
+
+    #[test]
+    fn a_variable_stands_for_one_secret() {
+        let text = r#"{"mcpServers": {
+            "a.b": {"url": "https://e.example/?key=sesame-1", "headers": {"X-Token": "sesame-3"}},
+            "a-b": {"url": "https://e.example/?key=sesame-2", "headers": {"X-Token": "sesame-4"}}
+        }}"#;
+        let server = |url: &str, token: &str| json!({"url": format!("https://e.example/?key=${{{url}}}"), "headers": {"X-Token": format!("${{{token}}}")}});
+        let expected = [server("A_B_URL_1", "A_B_X_TOKEN"), server("A_B_URL_1_2", "A_B_X_TOKEN_2")];
+        assert_eq!(taken(text), expected.map(|server| (server, 2)));
     }
 }
