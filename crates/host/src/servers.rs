@@ -4,6 +4,7 @@
 //! are those files' to change.
 
 mod by;
+mod farewell;
 mod import;
 mod moved;
 pub(crate) mod sealed;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use turnwright_core::{DriverId, UserId};
 use turnwright_engine::{Document, Engine, EngineError, SourceState, StoreError, ToolSource};
-use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice, SignedOut, without_last_lines};
+use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice, without_last_lines};
 
 use crate::config::server_name;
 
@@ -238,7 +239,7 @@ impl McpServers {
         owner: Option<Owner>,
         is_seen: impl Fn(McpStatus) -> bool + Send + Sync,
     ) -> Result<McpStatus, McpChangeError> {
-        let _changing = self.set.changing.lock().await;
+        let changing = self.set.changing.lock().await;
         loop {
             let (entry, document) = self.seen(name, &is_seen).await?;
             let before = stored(&entry)?;
@@ -257,13 +258,17 @@ impl McpServers {
             if after == *before {
                 return Ok(self.told(&entry));
             }
+            let is_another = after.owner != before.owner || after.config.get("url") != before.config.get("url");
+            let announced = is_another.then(|| self.set.farewells.announce(name, self.board.clone()));
             match self.store(name, &after, Some((before, &document))).await {
                 Err(McpChangeError::Store(StoreError::Altered { .. })) => {}
                 done => {
                     let done = done?;
-                    if after.owner != before.owner || after.config.get("url") != before.config.get("url") {
+                    if let Some(announced) = announced {
                         self.set.sign_ins.give_up(name).await;
-                        self.forget(entry.server.ok()).await;
+                        let over = announced.over();
+                        drop(changing);
+                        over.await;
                     }
                     return Ok(done);
                 }
@@ -276,8 +281,9 @@ impl McpServers {
     /// # Errors
     /// [`McpChangeError`].
     pub async fn remove(&self, name: &str, is_seen: impl Fn(McpStatus) -> bool + Send + Sync) -> Result<(), McpChangeError> {
-        let _changing = self.set.changing.lock().await;
-        let (stored, server) = loop {
+        let changing = self.set.changing.lock().await;
+        let announced = self.set.farewells.announce(name, self.board.clone());
+        let stored = loop {
             let (entry, document) = self.seen(name, &is_seen).await?;
             let stored = match entry.origin {
                 Origin::Added(stored) => stored,
@@ -287,7 +293,7 @@ impl McpServers {
                 Err(StoreError::Altered { .. }) => {}
                 done => {
                     done?;
-                    break (stored, entry.server);
+                    break stored;
                 }
             }
         };
@@ -296,24 +302,10 @@ impl McpServers {
             sealed::forget(&stored.config, &Map::new(), self.set.tokens()).await;
         }
         self.refresh().await?;
-        self.forget(server.ok()).await;
+        let over = announced.over();
+        drop(changing);
+        over.await;
         Ok(())
-    }
-
-    /// Forgets what is kept of a server that is gone, or another's or elsewhere from now on, once nothing of it runs: nobody else is
-    /// signed in by it.
-    async fn forget(&self, server: Option<Arc<McpServer>>) {
-        self.set.settle().await;
-        let Some(server) = server else { return };
-        let name = &server.config().name;
-        FileBoard::forget(&self.board, name);
-        match server.forget().await {
-            Ok(SignedOut::WasNot | SignedOut::Revoked) => {}
-            Ok(SignedOut::Forgotten { reason }) => tracing::info!(server = name, reason, "its tokens are forgotten here alone"),
-            Err(error) => {
-                tracing::warn!(server = name, %error, "what signing in at an MCP server brought stays where it is, sealed");
-            }
-        }
     }
 
     /// Starts a server in this process and waits for the outcome; its tools are offered again where a stop took them away.

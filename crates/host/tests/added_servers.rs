@@ -2,10 +2,12 @@
 
 #![cfg(test)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use turnwright_engine::SourceState;
 use turnwright_host::{Environment, Host, Needs, NewMcpServer, Overrides, Owner, config};
 use turnwright_mcp::{Definitions, FileDefinitions, FileTokens, HttpConfig, ServerConfig, TokenStore};
 
@@ -32,16 +34,24 @@ async fn kept(data: &Path, url: &str) -> [bool; 2] {
     [token.is_some(), offered.is_some()]
 }
 
+/// A host over this folder that starts nothing by itself, and where it keeps what it knows.
+async fn host(folder: &Path) -> (Host, PathBuf) {
+    let data = folder.join("data");
+    let environment = Environment::new(folder);
+    let overrides = Overrides { data_dir: Some(data.clone()), ..Overrides::default() };
+    (Host::start(config::open(&environment, &overrides).unwrap(), &environment, Needs::OnDemand).await.unwrap(), data)
+}
+
+fn new(name: &str, owner: Owner, keys: &serde_json::Value) -> NewMcpServer {
+    NewMcpServer { name: name.to_owned(), owner, config: keys.as_object().unwrap().clone(), asked: None }
+}
+
 #[tokio::test]
 async fn a_sign_in_and_what_was_offered_end_with_their_server_and_with_its_address() {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let environment = Environment::new(folder.path());
-    let overrides = Overrides { data_dir: Some(data.clone()), ..Overrides::default() };
-    let host = Host::start(config::open(&environment, &overrides).unwrap(), &environment, Needs::OnDemand).await.unwrap();
+    let (host, data) = host(folder.path()).await;
     let keys = |url: &str| json!({"url": url}).as_object().unwrap().clone();
-    let new = NewMcpServer { name: "far".to_owned(), owner: Owner::Everyone, config: keys(FIRST), asked: None };
-    host.mcp().add(new.clone()).await.unwrap();
+    host.mcp().add(new("far", Owner::Everyone, &json!({"url": FIRST}))).await.unwrap();
 
     keep(&data, FIRST).await;
     host.mcp().change("far", json!({"serial": true}).as_object().unwrap(), None, |_| true).await.unwrap();
@@ -52,5 +62,28 @@ async fn a_sign_in_and_what_was_offered_end_with_their_server_and_with_its_addre
     keep(&data, SECOND).await;
     host.mcp().remove("far", |_| true).await.unwrap();
     assert_eq!(kept(&data, SECOND).await, [false, false]);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_with_another_address_waits_for_no_other_and_keeps_what_it_has_offered() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, data) = host(folder.path()).await;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
+    let slow = json!({"command": "python3", "args": [script, "deaf"]});
+    host.mcp().add(new("slow", Owner::Everyone, &slow)).await.unwrap();
+    host.mcp().add(new("far", Owner::Everyone, &json!({"url": FIRST}))).await.unwrap();
+    assert_eq!(host.mcp().start("slow").await.unwrap().state, SourceState::Ready);
+    keep(&data, FIRST).await;
+    // As if the one that comes had offered it already.
+    keep(&data, SECOND).await;
+
+    host.mcp().change("slow", json!({"serial": true}).as_object().unwrap(), None, |_| true).await.unwrap();
+    let keys = json!({"url": SECOND});
+    let mcp = host.mcp();
+    let changed = mcp.change("far", keys.as_object().unwrap(), None, |_| true);
+    // What is deaf to SIGTERM takes longer to end.
+    tokio::time::timeout(Duration::from_secs(2), changed).await.expect("it waits for its own end alone").unwrap();
+    assert_eq!((kept(&data, FIRST).await, kept(&data, SECOND).await), ([false, false], [true, true]));
     host.shutdown().await;
 }

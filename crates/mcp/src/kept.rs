@@ -61,6 +61,12 @@ struct Kept {
     tools: Vec<Value>,
 }
 
+/// Of either, the way alone.
+#[derive(Deserialize)]
+struct Way {
+    way: String,
+}
+
 #[derive(Serialize, Deserialize)]
 struct KeptShelf {
     way: String,
@@ -110,7 +116,12 @@ impl Definitions for FileDefinitions {
     }
 
     fn forget(&self, server: &ServerConfig) {
+        let way = way(server);
         for file in [self.file(server), self.shelf_file(server)] {
+            // What a server offers that is reached otherwise by now, under the same name, is not this one's.
+            if read::<Way>(&file).is_some_and(|kept| kept.way != way) {
+                continue;
+            }
             match std::fs::remove_file(&file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     tracing::warn!(server = server.name, %error, "what an MCP server offered could not be forgotten");

@@ -65,6 +65,6 @@ pub use features::{
 pub use kept::{Definitions, FileDefinitions, NoDefinitions};
 pub use list::Quarantined;
 pub use log::{LogLine, LogOrigin, without_last_lines};
-pub use login::{FileTokens, NoTokens, SealKey, SignedOut, TokenStore};
+pub use login::{FileTokens, NoTokens, Removed, SealKey, SignedOut, TokenStore};
 pub use protocol::Protocol;
 pub use server::McpServer;

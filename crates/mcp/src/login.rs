@@ -16,6 +16,6 @@ mod store;
 
 pub(crate) use account::{Account, mark, too_little};
 pub(crate) use known::KnownTokens;
-pub use revoke::SignedOut;
+pub use revoke::{Removed, SignedOut};
 pub use seal::SealKey;
 pub use store::{FileTokens, NoTokens, TokenStore};

@@ -143,6 +143,9 @@ async fn what_one_users_server_offered_is_not_known_of_anothers_and_can_be_forgo
     }
     let server = fixture_in(config.clone(), folder.path());
     assert_eq!(names(&server), ["t", "u"]);
-    server.forget().await.unwrap();
+    let elsewhere = ServerConfig { transport: misbehaving("behaves", "elsewhere").transport, ..config.clone() };
+    let _ = fixture_in(elsewhere, folder.path()).forget().await.unwrap();
+    assert_eq!(names(&fixture_in(config.clone(), folder.path())), ["t", "u"], "what the one elsewhere offered goes alone");
+    let _ = server.forget().await.unwrap();
     assert_eq!(names(&fixture_in(config, folder.path())), Vec::<String>::new());
 }

@@ -7,14 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
+use turnwright_core::UserId;
 use turnwright_engine::{Document, SourceSet, SourceState, StoreError, ToolSource};
 use turnwright_mcp::{Bounds, McpServer, ServerConfig, Surroundings, TokenStore};
 use turnwright_store::Storage;
 
+use super::farewell::{Farewells, leaves_for_good};
 use super::sealed::{self, Unopened};
 use super::sign_ins::SignIns;
 use super::stored::{KIND, Stored};
 use super::ways::is_members;
+use crate::config::mcp_server_takes_from_here;
 use crate::sources::{Server, server_config};
 use crate::{Environment, Needs, config};
 
@@ -63,6 +66,8 @@ pub(crate) struct ServerSet {
     news: watch::Sender<u64>,
     /// Servers on their way out. Closed, so that waiting for it ends when there is none.
     leaving: TaskTracker,
+    /// Servers that are changed here so that what is kept of them is forgotten.
+    pub(crate) farewells: Farewells,
     /// Sign-ins that people have begun.
     pub(crate) sign_ins: SignIns,
 }
@@ -75,6 +80,8 @@ struct Now {
     writes: Option<u64>,
     /// Those whose secrets could not be read when what is stored of them was taken over: they are tried again.
     unread: HashSet<String>,
+    /// Of servers of users that ask for something of this machine, whose they are, and whether as a member's they were given nothing of it.
+    given: HashMap<String, (UserId, bool)>,
     /// Servers that a person stopped: they are not offered.
     held: HashSet<String>,
     sources: Arc<[Arc<dyn ToolSource>]>,
@@ -108,6 +115,7 @@ impl ServerSet {
             now: Mutex::new(now),
             news: watch::Sender::new(0),
             leaving,
+            farewells: Farewells::default(),
             sign_ins: SignIns::default(),
         };
         set.arrange(&mut set.now());
@@ -162,7 +170,19 @@ impl ServerSet {
             let now = self.now();
             now.writes == Some(writes) && now.unread.is_empty()
         };
-        if is_known { Ok(()) } else { self.refresh().await }
+        if is_known && self.given_otherwise().await.is_empty() { Ok(()) } else { self.refresh().await }
+    }
+
+    /// The servers whose owner has become a member, or is none any more, since they were given what they ask of this machine.
+    async fn given_otherwise(&self) -> HashSet<String> {
+        let given = self.now().given.clone();
+        let mut found = HashSet::new();
+        for (name, (owner, as_members)) in given {
+            if is_members(&*self.store, &owner).await.is_ok_and(|is_members| is_members != as_members) {
+                found.insert(name);
+            }
+        }
+        found
     }
 
     /// Takes over what is stored.
@@ -175,10 +195,11 @@ impl ServerSet {
             let now = self.now();
             (now.documents.clone(), now.unread.clone())
         };
+        let given_otherwise = self.given_otherwise().await;
         let (mut news, mut still_unread) = (HashMap::new(), HashSet::new());
         for document in &documents {
             let (name, is_known) = (&document.key, known.contains(document));
-            if is_known && !unread.contains(name) {
+            if is_known && !unread.contains(name) && !given_otherwise.contains(name) {
                 continue;
             }
             let told = self.news_of(document).await;
@@ -202,6 +223,8 @@ impl ServerSet {
         }
         let mut before = std::mem::take(&mut now.added);
         let mut added = Vec::with_capacity(documents.len());
+        now.given.retain(|name, _| !news.contains_key(name) && documents.iter().any(|document| document.key == *name));
+        now.given.extend(news.iter().filter_map(|(name, news)| Some((name.clone(), news.given.clone()?))));
         let (mut begun, mut leaving) = (Vec::new(), Vec::new());
         for document in &documents {
             let place = before.iter().position(|entry| entry.name == document.key);
@@ -215,38 +238,49 @@ impl ServerSet {
                         added.push(entry);
                         continue;
                     }
-                    leaving.extend(before.and_then(|before| before.server.ok()));
                     let entry = self.added(document.key.clone(), news);
                     now.held.remove(&entry.name);
-                    begun.extend(entry.server.clone().ok());
+                    let successor = entry.server.clone().ok();
+                    match before.map(|before| (leaves_for_good(&before, Some(&entry)), before.server)) {
+                        Some((is_for_good, Ok(server))) => leaving.push((server, is_for_good, successor)),
+                        Some((_, Err(_))) | None => begun.extend(successor),
+                    }
                     added.push(entry);
                 }
                 // What is known has an entry.
                 (None, None) => {}
             }
         }
-        leaving.extend(before.into_iter().filter_map(|entry| entry.server.ok()));
+        leaving.extend(before.into_iter().filter_map(|entry| Some((entry.server.ok()?, true, None))));
         (now.documents, now.added) = (documents, added);
         self.arrange(&mut now);
         drop(now);
         for server in begun {
-            let name = ToolSource::name(&*server);
-            match leaving.iter().find(|before| ToolSource::name(&***before) == name).cloned() {
-                None => self.begin(&server),
-                // What both use is free then.
-                Some(before) => {
-                    let needs = self.needs;
-                    self.leaving.spawn(async move {
-                        before.stop().await;
-                        begin(&server, needs);
-                    });
-                }
-            }
+            self.begin(&server);
         }
-        for server in leaving {
-            self.leaving.spawn(async move { server.stop().await });
+        for (server, is_for_good, successor) in leaving {
+            self.leave(server, is_for_good, successor);
         }
         Ok(())
+    }
+
+    /// Ends a server in the background. What both use is free when its successor begins.
+    fn leave(&self, server: Arc<McpServer>, is_for_good: bool, successor: Option<Arc<McpServer>>) {
+        let farewell = is_for_good.then(|| self.farewells.take(&server.config().name)).flatten();
+        let needs = self.needs;
+        self.leaving.spawn(async move {
+            server.stop().await;
+            let removed = match &farewell {
+                Some(farewell) => farewell.forget(&server).await,
+                None => None,
+            };
+            if let Some(successor) = successor {
+                begin(&successor, needs);
+            }
+            if let (Some(farewell), Some(removed)) = (farewell, removed) {
+                farewell.give_back(&server, removed).await;
+            }
+        });
     }
 
     /// Waits until nothing runs any more of the servers that were taken out.
@@ -275,15 +309,21 @@ impl ServerSet {
 
     /// What a document that is new says.
     async fn news_of(&self, document: &Document) -> News {
-        let stored = Stored::read(document);
-        let config = match &stored {
-            Ok(stored) => self.config(&document.key, stored).await,
-            Err(why) => Err(Unopened::Wrong(why.clone())),
+        let stored = match Stored::read(document) {
+            Ok(stored) => stored,
+            Err(why) => return News { stored: None, config: Err(Unopened::Wrong(why)), given: None },
         };
-        News { stored: stored.ok(), config }
+        let as_members = self.is_members(&stored).await;
+        let config = match &as_members {
+            Ok(as_members) => self.config_of(&document.key, &stored, *as_members).await,
+            Err(error) => Err(unread(error)),
+        };
+        let asks = mcp_server_takes_from_here(&sealed::without_references(&stored.config));
+        let given = stored.owner.user().cloned().zip(as_members.ok()).filter(|_| asks);
+        News { stored: Some(stored), config, given }
     }
 
-    fn added(&self, name: String, News { stored, config }: News) -> Entry {
+    fn added(&self, name: String, News { stored, config, given: _ }: News) -> Entry {
         let server = match config {
             _ if self.is_taken(&name) => Err("its name is taken by the configuration or a built-in source".to_owned()),
             Ok(config) => Ok(McpServer::shared_in(config, self.surroundings.clone())),
@@ -312,17 +352,23 @@ impl ServerSet {
         Ok(McpServer::shared_in(config, self.surroundings.clone()))
     }
 
-    /// What may be put into a server: nothing that this machine has where it is a member's, however it came to be stored.
-    async fn environment_of(&self, stored: &Stored) -> Result<Cow<'_, Environment>, Unopened> {
-        let Some(owner) = stored.owner.user() else { return Ok(Cow::Borrowed(&self.environment)) };
-        let is_members = is_members(&*self.store, owner).await;
-        let unread = |error| Unopened::NotNow(format!("whether it is a member's cannot be read: {error}"));
-        Ok(if is_members.map_err(unread)? { Cow::Owned(self.environment.closed()) } else { Cow::Borrowed(&self.environment) })
+    /// Whether it is a member's, or of somebody who is gone.
+    async fn is_members(&self, stored: &Stored) -> Result<bool, StoreError> {
+        match stored.owner.user() {
+            Some(owner) => is_members(&*self.store, owner).await,
+            None => Ok(false),
+        }
     }
 
     async fn config(&self, name: &str, stored: &Stored) -> Result<ServerConfig, Unopened> {
+        let as_members = self.is_members(stored).await.map_err(|error| unread(&error))?;
+        self.config_of(name, stored, as_members).await
+    }
+
+    /// Nothing that this machine has is put into a server that is a member's, however it came to be stored.
+    async fn config_of(&self, name: &str, stored: &Stored, as_members: bool) -> Result<ServerConfig, Unopened> {
         let keys = sealed::opened(&stored.config, self.tokens()).await?;
-        let environment = self.environment_of(stored).await?;
+        let environment = if as_members { Cow::Owned(self.environment.closed()) } else { Cow::Borrowed(&self.environment) };
         let read = config::mcp_server(name, &keys, &stored.folder, &environment);
         let (server, _warnings) = read.map_err(|problems| Unopened::Wrong(problems.to_string()))?;
         let bounds = if stored.is_kept_outside { Bounds::Outside } else { Bounds::AsItsOwners };
@@ -331,12 +377,18 @@ impl ServerSet {
     }
 }
 
+fn unread(error: &StoreError) -> Unopened {
+    Unopened::NotNow(format!("whether it is a member's cannot be read: {error}"))
+}
+
 /// What a document says that was not known.
 struct News {
     /// What is stored, where it can be read.
     stored: Option<Stored>,
     /// What the server is made of, or why it cannot be one.
     config: Result<ServerConfig, Unopened>,
+    /// Whose it is, and whether it was given nothing of this machine as a member's, where it asks for something of it.
+    given: Option<(UserId, bool)>,
 }
 
 /// The same server under what is stored of it now, where that gives it other roots and nothing else.

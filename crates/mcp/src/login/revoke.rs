@@ -1,5 +1,6 @@
 //! Signing out: the tokens are forgotten here, and given back to who gave them where that is possible (RFC 7009).
 
+use std::fmt;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -29,18 +30,52 @@ pub enum SignedOut {
     },
 }
 
+/// What signing in brought, where it is forgotten here and not given back yet.
+#[must_use]
+pub struct Removed(Tokens);
+
+enum Tokens {
+    /// Nobody was signed in.
+    None,
+    /// They cannot be read.
+    Unreadable,
+    Of(Box<Record>),
+}
+
+impl fmt::Debug for Removed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Removed").finish_non_exhaustive()
+    }
+}
+
 impl McpServer {
-    /// Forgets all that is kept of it, since it is taken away or becomes another's: what it offered, and what signing in brought, as
-    /// [`McpServer::sign_out`] does.
+    /// Forgets all that is kept of it here, since it is taken away or becomes another's: what it offered, and what signing in brought,
+    /// which [`McpServer::give_back`] gives back then. Nobody outside is waited for.
     ///
     /// # Errors
     ///
-    /// [`McpError::SignIn`], where that could not be removed.
-    pub async fn forget(&self) -> Result<SignedOut, McpError> {
+    /// [`McpError::SignIn`], where what signing in brought could not be removed.
+    pub async fn forget(&self) -> Result<Removed, McpError> {
         self.shared().surroundings.definitions.forget(self.config());
         match &self.config().transport {
-            TransportConfig::Http(_) => self.sign_out().await,
-            TransportConfig::Stdio(_) | TransportConfig::Docker(_) => Ok(SignedOut::WasNot),
+            TransportConfig::Http(_) => self.removed().await,
+            TransportConfig::Stdio(_) | TransportConfig::Docker(_) => Ok(Removed(Tokens::None)),
+        }
+    }
+
+    /// Gives tokens that were removed here back to the authorization server, where that takes them.
+    pub async fn give_back(&self, removed: Removed) -> SignedOut {
+        let given_back = match (removed.0, self.place()) {
+            (Tokens::None, _) => return SignedOut::WasNot,
+            (Tokens::Unreadable, _) => Ok(Err("they could not be read".to_owned())),
+            (Tokens::Of(record), Ok((config, _))) => {
+                tokio::time::timeout(LIMIT, given_back(config, &self.network().await, *record)).await
+            }
+            (Tokens::Of(_), Err(error)) => Ok(Err(error.to_string())),
+        };
+        match given_back.unwrap_or_else(|_| Err("the authorization server did not answer within 10 seconds".to_owned())) {
+            Ok(()) => SignedOut::Revoked,
+            Err(reason) => SignedOut::Forgotten { reason: self.shared().without_secrets(reason.as_str()) },
         }
     }
 
@@ -50,25 +85,23 @@ impl McpServer {
     ///
     /// [`McpError::SignIn`], where it could not be removed.
     pub async fn sign_out(&self) -> Result<SignedOut, McpError> {
-        let (config, place) = self.place()?;
+        let removed = self.removed().await?;
+        Ok(self.give_back(removed).await)
+    }
+
+    async fn removed(&self) -> Result<Removed, McpError> {
+        let (_, place) = self.place()?;
         let removed = async {
             let _lock = place.lock().await?;
             // What cannot be read is forgotten as well.
             let record = place.load().await.ok().flatten();
-            Ok((place.remove().await?, record))
+            Ok(match (place.remove().await?, record) {
+                (false, _) => Tokens::None,
+                (true, None) => Tokens::Unreadable,
+                (true, Some(record)) => Tokens::Of(Box::new(record)),
+            })
         };
-        let (was_there, record) = removed.await.map_err(|error| McpError::SignIn { message: words(&error) })?;
-        if !was_there {
-            return Ok(SignedOut::WasNot);
-        }
-        let given_back = match record {
-            Some(record) => tokio::time::timeout(LIMIT, given_back(config, &self.network().await, record)).await,
-            None => Ok(Err("they could not be read".to_owned())),
-        };
-        Ok(match given_back.unwrap_or_else(|_| Err("the authorization server did not answer within 10 seconds".to_owned())) {
-            Ok(()) => SignedOut::Revoked,
-            Err(reason) => SignedOut::Forgotten { reason },
-        })
+        removed.await.map(Removed).map_err(|error| McpError::SignIn { message: words(&error) })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use turnwright_engine::SystemClock;
+use turnwright_engine::accounts::{Role, User};
 use turnwright_mcp::TransportConfig;
 use turnwright_store::{SqliteOptions, SqliteStore};
 
@@ -101,5 +102,35 @@ async fn nothing_of_this_machine_is_put_into_a_members_server_however_it_was_sto
             }
         }
     }
+    world.set.settle().await;
+}
+
+#[tokio::test]
+async fn what_an_admin_gave_to_a_server_is_taken_from_it_once_they_are_a_member() {
+    let world = World::new();
+    std::fs::write(world.folder.path().join("secret"), "of the machine").unwrap();
+    let adam: UserId = "u_0000000000000001".parse().unwrap();
+    let user = User {
+        id: adam.clone(),
+        name: "adam".to_owned(),
+        role: Role::Admin,
+        is_enabled: true,
+        created_at_ms: 0,
+        identity: None,
+    };
+    world.set.store.add_user(user).await.unwrap();
+    let Value::Object(config) = json!({"url": "http://127.0.0.1:9/", "headers": {"X-Key": {"file": "secret"}}}) else {
+        panic!()
+    };
+    let stored = Stored::new(Owner::User(adam.clone()), config, world.folder.path().to_owned(), None);
+    world.set.store.put_document(KIND, stored.document("far").unwrap()).await.unwrap();
+    world.set.refresh().await.unwrap();
+    assert_eq!(world.set.sources().await.len(), 1);
+    world.set.store.change_role(&adam, Role::Member).await.unwrap();
+    assert_eq!(world.set.sources().await.len(), 0);
+    let why = world.address("far").unwrap_err();
+    assert!(why.contains("what this machine has is its own"), "{why}");
+    world.set.store.change_role(&adam, Role::Admin).await.unwrap();
+    assert_eq!(world.set.sources().await.len(), 1);
     world.set.settle().await;
 }
