@@ -73,7 +73,7 @@ pub enum McpChangeError {
     #[error("{0}")]
     NoTool(String),
     /// There is one of this name.
-    #[error("the name `{0}` is taken; choose another, or change the server that has it")]
+    #[error("{0}")]
     Exists(String),
     /// A file names it.
     #[error("the MCP server `{name}` is configured in {file}; change it there")]
@@ -216,8 +216,8 @@ impl McpServers {
             {
                 return if same { self.one(&before).await } else { Err(McpChangeError::KeyReused(asked.written().to_owned())) };
             }
-            if self.set.is_taken(&name) || self.set.entry(&name).is_some() {
-                return Err(McpChangeError::Exists(name));
+            if let Some(why) = self.taken(&name) {
+                return Err(McpChangeError::Exists(why));
             }
             match self.store(&name, &stored, None).await {
                 // Another process was first: it is looked at what that did.
@@ -422,6 +422,18 @@ impl McpServers {
         self.set.refresh().await?;
         self.engine.refresh_sources().await;
         Ok(())
+    }
+
+    /// Why a server cannot have this name since another has it. A server that is not there for whoever asks is not told of.
+    fn taken(&self, name: &str) -> Option<String> {
+        let holder = self.set.entry(name);
+        match holder {
+            Some(holder) if self.by.sees(&holder) => {
+                Some(format!("the name `{name}` is taken; choose another, or change the server that has it"))
+            }
+            Some(_) => Some(format!("the name `{name}` is taken; choose another")),
+            None => self.set.is_taken(name).then(|| format!("the name `{name}` is taken by built-in tools; choose another")),
+        }
     }
 
     pub(crate) async fn entry(&self, name: &str) -> Result<Entry, McpChangeError> {

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use turnwright_core::UserId;
 use turnwright_engine::SourceState;
-use turnwright_host::{Environment, Host, Needs, NewMcpServer, Overrides, Owner, config};
+use turnwright_host::{Environment, Host, Needs, NewMcpServer, Overrides, Owner, ServerRights, config};
 use turnwright_mcp::{Definitions, FileDefinitions, FileTokens, HttpConfig, ServerConfig, TokenStore};
 
 const FIRST: &str = "http://127.0.0.1:9/mcp";
@@ -85,5 +86,24 @@ async fn a_server_with_another_address_waits_for_no_other_and_keeps_what_it_has_
     // What is deaf to SIGTERM takes longer to end.
     tokio::time::timeout(Duration::from_secs(2), changed).await.expect("it waits for its own end alone").unwrap();
     assert_eq!((kept(&data, FIRST).await, kept(&data, SECOND).await), ([false, false], [true, true]));
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn nobody_is_told_of_a_server_that_is_not_there_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, _) = host(folder.path()).await;
+    let [anna, ben]: [UserId; 2] = ["u_0000000000000001", "u_0000000000000002"].map(|id| id.parse().unwrap());
+    let keys = json!({"url": FIRST});
+    host.mcp().add(new("hers", Owner::User(anna.clone()), &keys)).await.unwrap();
+    host.mcp().add(new("all", Owner::Everyone, &keys)).await.unwrap();
+    let mcp = host.mcp().acting_for(ben.clone(), ServerRights::Own, false);
+    for (name, told) in [
+        ("hers", "the name `hers` is taken; choose another"),
+        ("all", "the name `all` is taken; choose another, or change the server that has it"),
+    ] {
+        let error = mcp.add(new(name, Owner::User(ben.clone()), &keys)).await.unwrap_err();
+        assert_eq!(error.to_string(), told);
+    }
     host.shutdown().await;
 }
