@@ -39,7 +39,7 @@ use self::seen::Seen;
 use self::trash::Trash;
 use crate::error::failed;
 use crate::roots::Roots;
-use crate::{RootsError, ToolSpec, TypedSource};
+use crate::{RootsError, ToolSpec, TypedSource, links};
 
 /// What the file tools may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,8 @@ pub struct FilesystemConfig {
     pub roots: Vec<PathBuf>,
     /// What is not touched below them, in the form of `.gitignore`: a later pattern wins, `!` takes back.
     pub denied: Vec<String>,
-    /// Files and folders that are not touched wherever they are met, nor made where they are not there: those of the program itself.
+    /// Files and folders that are not touched wherever they are met, nor made where they are not there: those of the program itself. Nor
+    /// is a link on the way to one.
     pub ours: Vec<PathBuf>,
     /// Whether files that have several names may be read: other names may be outside of the roots.
     pub hard_links: bool,
@@ -92,6 +93,8 @@ struct Shared {
     ours: HashSet<(u64, u64)>,
     /// Where that is: it may be made anew, or for the first time.
     places_of_ours: Vec<PathBuf>,
+    /// The links that lead there: in the place of one another could be made.
+    links_to_ours: Vec<PathBuf>,
     trash: Option<Trash>,
     seen: Seen,
     /// Held from the read to the rename of a change, so that two changes of one file do not undo one another.
@@ -108,6 +111,7 @@ impl Shared {
             guard: Guard::new(&config.denied)?,
             ours,
             places_of_ours: config.ours.iter().flat_map(|path| open::real_places(path)).collect(),
+            links_to_ours: config.ours.iter().flat_map(|path| links::passed(path)).collect(),
             trash,
             seen: Seen::default(),
             changing: Changing::default(),

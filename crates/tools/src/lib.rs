@@ -14,6 +14,7 @@ mod hidden;
 pub mod http;
 mod instructions;
 pub mod knowledge;
+mod links;
 mod memory;
 pub mod net;
 mod practice;

@@ -94,6 +94,47 @@ async fn a_file_of_this_program_is_not_made_where_it_is_not_there_yet() {
     assert_eq!(std::fs::read_to_string(world.root.join("config/own.json")).unwrap(), SECRET);
 }
 
+#[tokio::test]
+async fn a_link_to_a_file_of_this_program_keeps_its_place() {
+    let world = World::new();
+    world.put("real/conf/own.json", SECRET);
+    world.put("real/conf/other.json", "{}");
+    world.put("evil/own.json", "evil");
+    symlink("real/conf", world.root.join("config")).unwrap();
+    world.put("a/inner/plain.txt", "plain");
+    symlink("../../config/own.json", world.root.join("a/inner/own.toml")).unwrap();
+    let mut config = FilesystemConfig::new(vec![world.root.clone()]);
+    (config.ours, config.trash) = (vec![world.root.join("a/inner/own.toml")], Some(world.folder.path().join("trash")));
+    let source = filesystem(config).unwrap();
+    let refused = [
+        ("read", json!({"path": "config/own.json"})),
+        ("write", json!({"path": "a/inner/own.toml", "content": "evil"})),
+        ("delete", json!({"path": "config"})),
+        ("delete", json!({"path": "a/inner/own.toml"})),
+        ("delete", json!({"path": "a/../a"})),
+        ("move", json!({"from": "config", "to": "old"})),
+        ("move", json!({"from": "a/inner", "to": "old"})),
+        ("move", json!({"from": "real", "to": "old"})),
+    ];
+    for (tool, arguments) in refused {
+        let error = call(&source, tool, arguments.clone()).await.unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::PermissionDenied, "{tool} {arguments}: {}", error.model_text);
+    }
+    // What else is there is reached by the link too.
+    call(&source, "read", json!({"path": "config/other.json"})).await.unwrap();
+    call(&source, "write", json!({"path": "config/new.json", "content": "{}"})).await.unwrap();
+    // Where a link is gone meanwhile nothing is made in its place.
+    std::fs::remove_file(world.root.join("config")).unwrap();
+    for (tool, arguments) in [
+        ("write", json!({"path": "config/own.json", "content": "evil"})),
+        ("write", json!({"path": "config/any.json", "content": "evil"})),
+        ("move", json!({"from": "evil", "to": "config"})),
+    ] {
+        assert!(call(&source, tool, arguments.clone()).await.is_err(), "{tool} {arguments}");
+    }
+    assert_eq!(std::fs::read_to_string(world.root.join("real/conf/own.json")).unwrap(), SECRET);
+}
+
 /// Every tool at `path`.
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
     vec![

@@ -145,10 +145,7 @@ impl Shared {
 
     /// The same for a place.
     pub(super) fn spot_at<'a>(&'a self, place: Place<'a>, at_end: AtEnd) -> Result<Spot<'a>, ToolError> {
-        self.ask(&place, &place.path)?;
-        self.ask_root(&place)?;
-        let real = self.real(&place, at_end)?;
-        self.ask(&place, &real)?;
+        let real = self.asked_real(&place, at_end)?;
         let Some(name) = real.file_name().map(PathBuf::from) else {
             let folder = place.dir().try_clone().map_err(|error| self.roots.explain(&place, &error))?;
             return Ok(Spot { place, folder, name: PathBuf::from("."), real });
@@ -165,11 +162,18 @@ impl Shared {
 
     /// Where a place really is, without links. What is not to be touched is refused.
     pub(super) fn absolute(&self, place: &Place<'_>, at_end: AtEnd) -> Result<PathBuf, ToolError> {
-        self.ask(place, &place.path)?;
+        Ok(place.root().join(self.asked_real(place, at_end)?))
+    }
+
+    /// The same relative to the root.
+    fn asked_real(&self, place: &Place<'_>, at_end: AtEnd) -> Result<PathBuf, ToolError> {
+        let refuse = |is_denied| if is_denied { Err(self.is_denied(place)) } else { Ok(()) };
+        // What else lies behind a link to something of this program is reached by that link.
+        refuse(self.guard.covers(&place.path) || is_within(&self.places_of_ours, place.root(), &place.path))?;
         self.ask_root(place)?;
         let real = self.real(place, at_end)?;
-        self.ask(place, &real)?;
-        Ok(place.root().join(real))
+        refuse(self.guard.covers(&real) || self.is_place_of_ours(place.root(), &real))?;
+        Ok(real)
     }
 
     /// The path without links, relative to the root, and empty for the root.
@@ -211,12 +215,6 @@ impl Shared {
         }
     }
 
-    /// Refuses what is not to be touched.
-    fn ask(&self, place: &Place<'_>, path: &Path) -> Result<(), ToolError> {
-        let is_denied = self.guard.covers(path) || self.is_place_of_ours(place.root(), path);
-        if is_denied { Err(self.is_denied(place)) } else { Ok(()) }
-    }
-
     /// Refuses all of a root that belongs to this program.
     fn ask_root(&self, place: &Place<'_>) -> Result<(), ToolError> {
         let is_ours = !self.ours.is_empty() && rustix::fs::fstat(place.dir()).is_ok_and(|stat| self.is_ours(&stat));
@@ -236,15 +234,13 @@ impl Shared {
     /// Refuses to put a whole folder where something of this program would be in it.
     pub(super) fn ask_above(&self, spot: &Spot<'_>) -> Result<(), ToolError> {
         let path = spot.place.root().join(&spot.real);
-        let is_above = self.places_of_ours.iter().any(|ours| ours.starts_with(&path));
+        let is_above = self.places_of_ours.iter().chain(&self.links_to_ours).any(|ours| ours.starts_with(&path));
         if is_above { Err(self.is_denied(&spot.place)) } else { Ok(()) }
     }
 
-    /// Whether something of this program is, or would be, at this path without links, relative to a root. A root that lies in a
-    /// folder of this program was given all the same.
+    /// Whether something of this program, or a link to it, is, or would be, at this path without links, relative to a root.
     pub(super) fn is_place_of_ours(&self, root: &Path, path: &Path) -> bool {
-        let mut inner = self.places_of_ours.iter().filter_map(|ours| ours.strip_prefix(root).ok());
-        inner.any(|ours| !ours.as_os_str().is_empty() && path.starts_with(ours))
+        is_within(&self.places_of_ours, root, path) || is_within(&self.links_to_ours, root, path)
     }
 
     /// Whether this file or folder belongs to this program.
@@ -345,6 +341,12 @@ impl Shared {
 const SWAPS: usize = 4;
 /// How often it is looked at whether a file's name is the only one that it has.
 const LOOKS: usize = 8;
+
+/// Whether a path, relative to a root, is one of these or lies within it. A root that lies in one of them was given all the same.
+fn is_within(places: &[PathBuf], root: &Path, path: &Path) -> bool {
+    let mut inner = places.iter().filter_map(|place| place.strip_prefix(root).ok());
+    inner.any(|place| !place.as_os_str().is_empty() && path.starts_with(place))
+}
 
 /// Refuses what is not a regular file.
 pub(super) fn regular(place: &Place<'_>, stat: &Stat) -> Result<(), ToolError> {
