@@ -240,7 +240,7 @@ impl Host {
             text: problem.clone(),
         }));
         findings.push(ok("data", format!("{} can be written", self.loaded.data_dir.display())));
-        let sandbox = crate::sandbox::finding(&self.loaded, !self.environment.command_helper().is_empty());
+        let sandbox = crate::sandbox::finding(&self.loaded, &self.environment);
         findings.extend(sandbox.map(|(level, text)| Finding { subject: "sandbox".to_owned(), level, text }));
         let (listed, unreached) = futures_util::join!(self.models(), self.unreached());
         findings.push(of_default(self.default_model(), &listed));

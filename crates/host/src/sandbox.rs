@@ -42,7 +42,8 @@ pub(crate) fn config(loaded: &Loaded, environment: &Environment, wanted: Wanted)
     let keys =
         [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".config/gcloud", ".config/gh"];
     let of_home = environment.home().into_iter().flat_map(|home| keys.map(|name| home.join(name)));
-    sandbox.hidden = of_home.chain(kept::files(loaded, environment)).collect();
+    sandbox.hidden = of_home.collect();
+    sandbox.kept = kept::files(loaded, environment);
     sandbox.never = vec![loaded.data_dir.clone()];
     let limits = &mut sandbox.limits;
     limits.memory_bytes = tools.max_memory_mb.map_or(limits.memory_bytes, |mebibytes| u64::from(mebibytes) << 20);
@@ -52,7 +53,7 @@ pub(crate) fn config(loaded: &Loaded, environment: &Environment, wanted: Wanted)
 }
 
 /// What `doctor` says of the sandbox: whether it is as the configuration wants it, and the words.
-pub(crate) fn finding(loaded: &Loaded, environment_has_helper: bool) -> Option<(Level, String)> {
+pub(crate) fn finding(loaded: &Loaded, environment: &Environment) -> Option<(Level, String)> {
     let tools = &loaded.config.tools.command;
     if !tools.enabled {
         return None;
@@ -60,14 +61,19 @@ pub(crate) fn finding(loaded: &Loaded, environment_has_helper: bool) -> Option<(
     let system = Protections::of_this_system();
     let (present, missing) = (system.present(), system.missing());
     let network = if tools.network { "with network" } else { "without network" };
-    let confined = match (environment_has_helper, system.enclosure()) {
-        (true, Enclosure::Bubblewrap) => Some("bubblewrap and seccomp"),
-        (true, Enclosure::Landlock) => Some("Landlock and seccomp"),
-        (true, Enclosure::None) | (false, _) => None,
+    let confined = match (environment.command_helper().is_empty(), system.enclosure()) {
+        (false, Enclosure::Bubblewrap) => Some("bubblewrap and seccomp"),
+        (false, Enclosure::Landlock) => Some("Landlock and seccomp"),
+        (false, Enclosure::None) | (true, _) => None,
     };
+    let refusal = config(loaded, environment, Wanted::of_commands(loaded))
+        .and_then(|config| config.refusal(&loaded.config.tools.command_roots(environment.working_directory())));
     Some(match (tools.sandbox, confined) {
         (Sandbox::Off, _) => (Level::Note, format!("commands are not confined (sandbox = \"off\"); this system has {present}")),
-        (_, Some(confined)) => {
+        (Sandbox::Required | Sandbox::Preferred, Some(confined)) => {
+            if let Some(why) = refusal {
+                return Some((Level::Problem, format!("no command runs: {why}")));
+            }
             let what = format!("commands are confined by {confined}, {network}, and write to their roots alone");
             (Level::Ok, format!("{what}; this system has {present}"))
         }

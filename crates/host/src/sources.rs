@@ -324,7 +324,7 @@ fn add_built_ins(
         }
     }
     if tools.command.enabled && !sources.is_taken("command") {
-        let roots = if tools.command.roots.is_empty() { roots } else { tools.command.roots.clone() };
+        let roots = tools.command_roots(environment.working_directory());
         let mark = sources.marked(ledger, &loaded.data_dir)?;
         sources.tell_missing(&roots);
         let mut config = CommandConfig::new(roots, variables(environment, &tools.command.env, Some(&mark)));

@@ -436,6 +436,62 @@ async fn what_is_hidden_deep_in_a_root_keeps_its_place() {
 }
 
 #[tokio::test]
+async fn where_a_link_to_what_is_read_at_the_start_could_be_replaced_nothing_runs() {
+    for enclosure in enclosures() {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        for inner in ["root/app", "outside/conf"] {
+            std::fs::create_dir_all(base.join(inner)).unwrap();
+        }
+        std::fs::write(base.join("outside/conf/mcp.json"), SIGN).unwrap();
+        std::os::unix::fs::symlink("outside/conf", base.join("way")).unwrap();
+        std::os::unix::fs::symlink("../../outside/conf", base.join("root/app/config")).unwrap();
+        let tried = async |kept: PathBuf| {
+            let mut sandbox = SandboxConfig::new(vec![helper()], base.join("tmp"));
+            (sandbox.mode, sandbox.kept) = (SandboxMode::Preferred, vec![kept]);
+            let mut config = CommandConfig::new(vec![base.join("root")], vec![("PATH".into(), "/usr/bin:/bin".into())]);
+            config.launcher = Arc::new(SandboxLauncher::with_protections(sandbox, only(enclosure)));
+            call(&command(config).unwrap(), "run", json!({"command": "echo x > ran; cat ../way/mcp.json"})).await
+        };
+        let error = tried(base.join("root/app/config/mcp.json")).await.unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::PermissionDenied);
+        let link = format!("`{}` is a link to what this program reads at its start", base.join("root/app/config").display());
+        assert!(error.model_text.contains(&link) && !base.join("root/ran").exists(), "{}", error.model_text);
+        // A link that no command can replace is none to be afraid of, nor is one to what is not there.
+        for kept in ["way/mcp.json", "root/app/config/other.json"] {
+            let output = tried(base.join(kept)).await.unwrap();
+            let is_seen = kept == "way/mcp.json" && format!("{output:?}").contains(SIGN);
+            assert!(base.join("root/ran").exists() && !is_seen, "{enclosure:?}: {output:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_runs_beside_a_secret_that_is_hidden_twice_or_has_thousands_of_neighbours() {
+    for enclosure in enclosures() {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for inner in [".aws", "many"] {
+            std::fs::create_dir(root.join(inner)).unwrap();
+            std::fs::write(root.join(inner).join("key"), SIGN).unwrap();
+        }
+        for number in 0..6_000 {
+            std::fs::write(root.join(format!("many/a-file-with-a-name-of-some-length-{number}")), "").unwrap();
+        }
+        let mut sandbox = SandboxConfig::new(vec![helper()], root.join("tmp"));
+        (sandbox.mode, sandbox.hidden) = (SandboxMode::Preferred, vec![root.join(".aws")]);
+        sandbox.kept = [".aws/key", "many/key"].map(|name| root.join(name)).to_vec();
+        let mut config = CommandConfig::new(vec![root.clone()], vec![("PATH".into(), "/usr/bin:/bin".into())]);
+        config.launcher = Arc::new(SandboxLauncher::with_protections(sandbox, only(enclosure)));
+        let source = command(config).unwrap();
+        let output = call(&source, "run", json!({"command": "cat .aws/key many/key; echo ran"})).await.unwrap();
+        let said = output.structured_content.unwrap().to_string();
+        let cannot = said.contains("lets a command have no mounts of its own");
+        assert!(said.contains("ran\\n") && (cannot || !said.contains(SIGN)), "{enclosure:?}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn a_required_sandbox_that_is_missing_lets_nothing_run() {
     let world = World::new();
     let source = world.source(Enclosure::None, CommandLimits::default());

@@ -45,6 +45,12 @@ impl Tools {
         given.unwrap_or(Self::MAX_CONCURRENT_CALLS)
     }
 
+    /// The folders in which commands work: those of files where none are named for them, and that of the process where none are at all.
+    pub(crate) fn command_roots(&self, process: &Path) -> Vec<PathBuf> {
+        let named = [&self.command.roots, &self.filesystem.roots].into_iter().find(|roots| !roots.is_empty());
+        named.cloned().unwrap_or_else(|| vec![process.to_owned()])
+    }
+
     /// The folder of the process, where files or commands are those of it, as where nothing names another.
     pub(crate) fn folder_of(&self, process: &Path) -> Option<String> {
         let is_it = |roots: &[PathBuf]| roots.iter().all(|root| root == process);

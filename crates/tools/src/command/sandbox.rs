@@ -21,6 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
 pub use self::confine::confine;
@@ -28,6 +29,7 @@ pub use self::plan::CommandLimits;
 use self::plan::{Plan, View};
 pub use self::system::{Enclosure, Protections};
 use super::{Launch, Launcher, Leader, Prepared};
+use crate::links;
 
 /// Whether commands run where the system cannot confine them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +44,7 @@ pub enum SandboxMode {
 }
 
 /// Whether commands reach the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Network {
     /// They do not, nor sockets of this machine.
     #[default]
@@ -66,7 +68,10 @@ pub struct SandboxConfig {
     /// no mounts of its own, Landlock hides what lies in a root only where the sandbox is required: nothing new can be made beside it
     /// then.
     pub hidden: Vec<PathBuf>,
-    /// The same of this program's own: hidden in every case, also where nothing new can be made beside it then. A root that is one of
+    /// The same of what this program reads at its start. Nothing runs where a command could put another one in the place of a link on the
+    /// way to it.
+    pub kept: Vec<PathBuf>,
+    /// The same of this program's own data: hidden in every case, also where nothing new can be made beside it then. A root that is one of
     /// these is empty.
     pub never: Vec<PathBuf>,
     /// Below which they have a folder of their own for temporary files; it is made, and removed at the end.
@@ -84,11 +89,49 @@ impl SandboxConfig {
             network: Network::default(),
             writable: Vec::new(),
             hidden: Vec::new(),
+            kept: Vec::new(),
             never: Vec::new(),
             temporary,
             limits: CommandLimits::default(),
         }
     }
+}
+
+impl SandboxConfig {
+    /// Why no command with these roots can be confined: a link to what this program reads at its start lies where commands write to.
+    pub fn refusal(&self, roots: &[PathBuf]) -> Option<String> {
+        self.loose_link_in(&self.view(roots, None)).map(|link| loose(&link))
+    }
+
+    /// What a command sees. What is not there cannot be opened, and need not be.
+    fn view(&self, roots: &[PathBuf], temporary: Option<&Path>) -> View {
+        let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect::<Vec<_>>();
+        let (roots, hidden) = (there(roots), [there(&self.hidden), there(&self.kept)].concat());
+        // A root in which nothing new can be made is of little use.
+        let spared = if self.mode == SandboxMode::Required { Vec::new() } else { hidden.clone() };
+        View {
+            spared: spared.into_iter().filter(|path| roots.iter().any(|root| path.starts_with(root))).collect(),
+            writable: [roots, there(&self.writable), temporary.and_then(|path| path.canonicalize().ok()).into_iter().collect()]
+                .concat(),
+            hidden: [hidden, there(&self.never)].concat(),
+            network: self.network,
+        }
+    }
+
+    /// A link in whose place a command could put another one, so that the next start reads something else. Nothing can be mounted over
+    /// a link.
+    fn loose_link_in(&self, view: &View) -> Option<PathBuf> {
+        let there = self.kept.iter().chain(&self.never).filter(|path| path.exists());
+        there.flat_map(|path| links::passed(path)).find(|link| view.is_open(link))
+    }
+}
+
+fn loose(link: &Path) -> String {
+    format!(
+        "`{}` is a link to what this program reads at its start, and a command could put another one in its place: put what it leads to \
+         there itself, or let commands write elsewhere (roots, writable)",
+        link.display()
+    )
 }
 
 /// Starts commands confined as far as the configuration asks and the system can.
@@ -159,19 +202,13 @@ impl Launcher for SandboxLauncher {
             return Err(io::Error::other("no helper is configured"));
         };
         let temporary = self.temporary()?.to_path_buf();
-        // What is not there cannot be opened, and need not be.
-        let writable = launch.roots.iter().chain(&config.writable).chain([&temporary]);
-        let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect::<Vec<_>>();
-        let (hidden, never) = (there(&config.hidden), there(&config.never));
-        // A root in which nothing new can be made is of little use.
-        let spared = if config.mode == SandboxMode::Required { Vec::new() } else { hidden.clone() };
-        let view = View {
-            writable: writable.filter_map(|path| std::fs::canonicalize(path).ok()).collect(),
-            spared: spared.into_iter().filter(|path| there(&launch.roots).iter().any(|root| path.starts_with(root))).collect(),
-            hidden: [hidden, never].concat(),
-            network: config.network,
-        };
-        let plan = Plan::new(enclosure, &view, config.limits, &|folder| plan::names_in(folder));
+        let view = config.view(&launch.roots, Some(&temporary));
+        if enclosure != Enclosure::None
+            && let Some(link) = config.loose_link_in(&view)
+        {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, loose(&link)));
+        }
+        let plan = Plan::new(enclosure, &view, config.limits);
         let mut command = match enclosure {
             Enclosure::Bubblewrap => {
                 let bwrap = system::bwrap().ok_or_else(|| io::Error::other("bubblewrap is not there any more"))?;

@@ -14,7 +14,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::plan::{CommandLimits, Cover, DEVICES, Files, Plan};
+use super::plan::{CommandLimits, DEVICES, Files, Plan, View, names_in};
 use super::{cover, filter};
 
 /// The newest Landlock that is made use of; an older kernel gives what it has.
@@ -37,8 +37,8 @@ fn prepared(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command
     let mut command = Command::new(program);
     command.args(arguments);
     limit(plan.limits)?;
-    if let Some(files) = &plan.files {
-        restrict(covered(plan.cover.as_ref())?.unwrap_or(files))?;
+    if let Some(view) = &plan.view {
+        restrict(&opened(view)?)?;
         give_up_capabilities()?;
     }
     if plan.seccomp {
@@ -50,17 +50,20 @@ fn prepared(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command
     Ok(command)
 }
 
-/// What Landlock leaves open, where what is hidden in it could be covered.
-fn covered(cover: Option<&Cover>) -> io::Result<Option<&Files>> {
-    let Some(wanted) = cover else { return Ok(None) };
-    if cover::cover(wanted)? {
-        return Ok(Some(&wanted.files));
+/// What Landlock leaves open; what is hidden in that is covered, where it can be.
+fn opened(view: &View) -> io::Result<Files> {
+    let places = view.cover();
+    if places.is_empty() {
+        return Ok(view.files(&names_in));
     }
-    if let Some(note) = &wanted.otherwise {
+    if cover::cover(&places)? {
+        return Ok(view.files_beside_cover(&names_in));
+    }
+    if let Some(note) = view.closed_root() {
         // Whoever runs the command reads it.
         writeln!(io::stderr(), "{note}")?;
     }
-    Ok(None)
+    Ok(view.files(&names_in))
 }
 
 /// What root may do beyond its own files; as no new privileges can be had any more, programs that are run get none back.

@@ -1,4 +1,4 @@
-//! What the helper is told: which files, which limits. Pure but for the one listing of folders that is handed in.
+//! What the helper is told, and what it makes of that: which files, which limits. Pure but for the listing of folders that is handed in.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -31,7 +31,7 @@ impl Default for CommandLimits {
 }
 
 /// What a command sees of the system.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct View {
     /// What it may write to; all there and without links.
     pub(super) writable: Vec<PathBuf>,
@@ -42,13 +42,11 @@ pub(super) struct View {
     pub(super) network: Network,
 }
 
-/// The orders of the helper.
+/// The orders of the helper. What is in folders it lists itself: an argument has no room for the names of a large one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// Landlock: what may be read and run; `None` where it is not used.
-    pub(super) files: Option<Files>,
-    /// What is better than that, where what is hidden lies in what may be written to, and the system lets it be covered.
-    pub(super) cover: Option<Cover>,
+    /// Landlock: what is seen; `None` where it is not used.
+    pub(super) view: Option<View>,
     /// Whether seccomp closes what no command needs.
     pub(super) seccomp: bool,
     /// Which sockets seccomp leaves.
@@ -58,22 +56,17 @@ pub(super) struct Plan {
     pub(super) limits: CommandLimits,
 }
 
-/// What is covered by mounts before Landlock opens what it lies in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Cover {
-    pub(super) hidden: Vec<PathBuf>,
-    /// What lies within that and is used all the same.
-    pub(super) kept: Vec<PathBuf>,
-    /// The folders above it, up to a root, which must not be renamed.
-    pub(super) pinned: Vec<PathBuf>,
-    /// What Landlock leaves open then.
-    pub(super) files: Files,
-    /// What a person should know where nothing can be covered.
-    pub(super) otherwise: Option<String>,
+/// What is mounted over a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    /// What is there: it cannot be renamed, and is seen where something above it is hidden.
+    Itself,
+    /// Nothing is to be seen of it.
+    Nothing,
 }
 
 /// What Landlock leaves open.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Files {
     pub(super) readable: Vec<PathBuf>,
     pub(super) writable: Vec<PathBuf>,
@@ -90,49 +83,15 @@ pub(super) enum Sockets {
 }
 
 impl Plan {
-    /// The orders for this enclosure. `names_in` gives what is in a folder.
-    pub(super) fn new(
-        enclosure: Enclosure,
-        view: &View,
-        limits: CommandLimits,
-        names_in: &dyn Fn(&Path) -> Vec<PathBuf>,
-    ) -> Self {
-        let names = |folder: &Path| {
-            let names = names_in(folder).into_iter();
-            names.filter(|name| folder != Path::new("/proc") || !is_process(name)).collect()
-        };
-        // The variables, the memory and the files of others, and disks as devices: root owns all of them.
-        let others = || KERNEL_MEMORY.iter().chain(["/dev"].iter()).map(PathBuf::from);
-        let files = |to_read: &[PathBuf], to_write: &[PathBuf]| {
-            let [to_read, to_write] =
-                [to_read, to_write].map(|hidden| hidden.iter().cloned().chain(others()).collect::<Vec<_>>());
-            Files {
-                readable: without(Path::new("/"), &to_read, &names),
-                writable: view.writable.iter().flat_map(|path| without(path, &to_write, &names)).collect(),
-                network: view.network == Network::On,
-            }
-        };
-        let is_landlock = enclosure == Enclosure::Landlock;
-        let seen = || -> Vec<PathBuf> { view.hidden.iter().filter(|path| !view.spared.contains(path)).cloned().collect() };
-        let cover =
-            is_landlock.then(|| view.within_roots()).filter(|(within, _)| !within.is_empty()).map(|(within, rest)| Cover {
-                kept: view.writable.iter().filter(|path| is_below(path, &within)).cloned().collect(),
-                pinned: view.pinned(),
-                // A root that is hidden itself opens nothing.
-                files: files(
-                    &view.hidden,
-                    &[rest, within.iter().filter(|path| view.writable.contains(path)).cloned().collect()].concat(),
-                ),
-                otherwise: view.closed_root(&seen()),
-                hidden: within,
-            });
+    /// The orders for this enclosure.
+    pub(super) fn new(enclosure: Enclosure, view: &View, limits: CommandLimits) -> Self {
         let sockets = match (enclosure, view.network) {
             (Enclosure::None, _) | (_, Network::On) => Sockets::All,
             (Enclosure::Bubblewrap | Enclosure::Landlock, Network::Off) => Sockets::None,
         };
-        let files = is_landlock.then(|| files(&seen(), &seen()));
+        let view = (enclosure == Enclosure::Landlock).then(|| view.clone());
         let ends_with = (enclosure != Enclosure::Bubblewrap).then(std::process::id);
-        Self { files, cover, seccomp: enclosure != Enclosure::None, sockets, ends_with, limits }
+        Self { view, seccomp: enclosure != Enclosure::None, sockets, ends_with, limits }
     }
 
     pub(super) fn to_argument(&self) -> io::Result<OsString> {
@@ -178,6 +137,73 @@ fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
 }
 
 impl View {
+    /// What Landlock leaves open where nothing is covered. `names_in` gives what is in a folder.
+    pub(super) fn files(&self, names_in: &dyn Fn(&Path) -> Vec<PathBuf>) -> Files {
+        let seen = self.not_spared();
+        self.open(&seen, &seen, names_in)
+    }
+
+    /// The same where [`View::cover`] is done.
+    pub(super) fn files_beside_cover(&self, names_in: &dyn Fn(&Path) -> Vec<PathBuf>) -> Files {
+        let (within, mut closed) = self.within_roots();
+        // A root that is hidden itself opens nothing.
+        closed.extend(within.into_iter().filter(|path| self.writable.contains(path)));
+        self.open(&self.hidden, &closed, names_in)
+    }
+
+    fn open(&self, to_read: &[PathBuf], to_write: &[PathBuf], names_in: &dyn Fn(&Path) -> Vec<PathBuf>) -> Files {
+        let names = |folder: &Path| {
+            let names = names_in(folder).into_iter();
+            names.filter(|name| folder != Path::new("/proc") || !is_process(name)).collect()
+        };
+        // The variables, the memory and the files of others, and disks as devices: root owns all of them.
+        let others = || KERNEL_MEMORY.iter().chain(["/dev"].iter()).map(PathBuf::from);
+        let [to_read, to_write] = [to_read, to_write].map(|hidden| hidden.iter().cloned().chain(others()).collect::<Vec<_>>());
+        Files {
+            readable: without(Path::new("/"), &to_read, &names),
+            writable: self.writable.iter().flat_map(|path| without(path, &to_write, &names)).collect(),
+            network: self.network == Network::On,
+        }
+    }
+
+    /// What is hidden where only Landlock hides.
+    fn not_spared(&self) -> Vec<PathBuf> {
+        self.hidden.iter().filter(|path| !self.spared.contains(path)).cloned().collect()
+    }
+
+    /// What is mounted where, in this order, before Landlock opens what it lies in; empty where nothing hidden lies in a root.
+    pub(super) fn cover(&self) -> Vec<(PathBuf, Over)> {
+        let (within, _) = self.within_roots();
+        let given = self.writable.iter().filter(|path| is_below(path, &within) && !self.hidden.contains(path)).cloned();
+        let given = given.collect::<Vec<_>>();
+        self.places(given, within)
+    }
+
+    /// What is mounted where: what is seen all the same and what must not be renamed, and what is hidden. The deeper comes later: what is
+    /// named within the hidden comes back, what is hidden within that does not.
+    fn places(&self, given: Vec<PathBuf>, mut hidden: Vec<PathBuf>) -> Vec<(PathBuf, Over)> {
+        // There is nothing left to mount over.
+        hidden.retain(|path| path.parent().is_none_or(|above| !self.is_gone(above)));
+        let seen = given.into_iter().chain(self.pinned()).map(|path| (path, Over::Itself));
+        let mut places: Vec<_> = seen.chain(hidden.into_iter().map(|path| (path, Over::Nothing))).collect();
+        places.sort_by_key(|(path, _)| path.components().count());
+        places
+    }
+
+    /// Whether a path is not to be seen: something above it is hidden, or it is itself, and no root within that gives it back.
+    fn is_gone(&self, path: &Path) -> bool {
+        let depth = |places: &[PathBuf]| {
+            places.iter().filter(|place| path.starts_with(place)).map(|place| place.components().count()).max()
+        };
+        let hidden = depth(&self.hidden);
+        hidden.is_some() && hidden >= depth(&self.writable)
+    }
+
+    /// Whether a command can put something else in the place of a path.
+    pub(super) fn is_open(&self, path: &Path) -> bool {
+        is_below(path, &self.writable) && !self.is_gone(path)
+    }
+
     /// What is hidden below what may be written to, and what is hidden elsewhere.
     fn within_roots(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         self.hidden.iter().cloned().partition(|hidden| is_below(hidden, &self.writable))
@@ -197,19 +223,15 @@ impl View {
         };
         let mut pinned: Vec<PathBuf> = self.hidden.iter().flat_map(|hidden| between(hidden)).collect();
         // What lies in a hidden folder is gone with it, unless a root gives it back.
-        pinned.retain(|path| {
-            let covered =
-                self.hidden.iter().filter(|hidden| path.starts_with(hidden)).map(|hidden| hidden.components().count());
-            let given = self.writable.iter().filter(|root| path.starts_with(root)).map(|root| root.components().count());
-            covered.max() < given.max()
-        });
+        pinned.retain(|path| !self.is_gone(path));
         pinned.sort_by(|a, b| a.components().count().cmp(&b.components().count()).then_with(|| a.cmp(b)));
         pinned.dedup();
         pinned
     }
 
     /// That nothing new can be made in a root, where Landlock alone keeps what is hidden in it.
-    fn closed_root(&self, hidden: &[PathBuf]) -> Option<String> {
+    pub(super) fn closed_root(&self) -> Option<String> {
+        let hidden = self.not_spared();
         let root = self.writable.iter().find(|root| hidden.iter().any(|hidden| hidden != *root && hidden.starts_with(root)))?;
         Some(format!(
             "note: nothing new can be made in `{}` itself: this program's data is in it, and the system lets a command have no mounts of \
@@ -245,18 +267,13 @@ impl View {
             // Where the names of the network are explained on many systems.
             add(&[word("--ro-bind-try"), word("/run/systemd/resolve"), word("/run/systemd/resolve")]);
         }
-        // The deeper comes later: what is named within the hidden comes back, what is hidden within that does not, nor does a root
-        // that is hidden itself.
-        let bound =
-            self.writable.iter().filter(|path| *path != all && !self.hidden.contains(path)).cloned().chain(self.pinned());
-        let mut places: Vec<(PathBuf, bool)> =
-            bound.map(|path| (path, false)).chain(self.hidden.iter().map(|path| (path.clone(), true))).collect();
-        places.sort_by_key(|(path, _)| path.components().count());
-        for (path, is_hidden) in &places {
-            match (is_hidden, path.is_dir()) {
-                (false, _) => add(&[word("--bind"), path.as_os_str(), path.as_os_str()]),
-                (true, true) => add(&[word("--tmpfs"), path.as_os_str()]),
-                (true, false) => add(&[word("--ro-bind"), word("/dev/null"), path.as_os_str()]),
+        // A root that is hidden itself does not come back.
+        let given = self.writable.iter().filter(|path| *path != all && !self.hidden.contains(path)).cloned().collect();
+        for (path, over) in &self.places(given, self.hidden.clone()) {
+            match (over, path.is_dir()) {
+                (Over::Itself, _) => add(&[word("--bind"), path.as_os_str(), path.as_os_str()]),
+                (Over::Nothing, true) => add(&[word("--tmpfs"), path.as_os_str()]),
+                (Over::Nothing, false) => add(&[word("--ro-bind"), word("/dev/null"), path.as_os_str()]),
             }
         }
         // The helper may be where nothing is left to be seen.
@@ -270,8 +287,8 @@ impl View {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::{CommandLimits, Plan, View, without};
-    use crate::command::sandbox::{Enclosure, Network};
+    use super::{Over, View, without};
+    use crate::command::sandbox::Network;
 
     fn names_in(folder: &Path) -> Vec<PathBuf> {
         let names: &[&str] = match folder.to_str().unwrap() {
@@ -300,8 +317,7 @@ mod tests {
             "/" => ["/dev", "/proc", "/usr"].map(PathBuf::from).to_vec(),
             _ => names_in(folder),
         };
-        let plan = Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in);
-        let files = plan.files.unwrap();
+        let files = view.files(&names_in);
         assert_eq!(files.readable, ["/proc/cpuinfo", "/usr"].map(PathBuf::from));
         assert_eq!(files.writable, ["/proc/cpuinfo"].map(PathBuf::from));
     }
@@ -318,8 +334,7 @@ mod tests {
         let arguments = view.bubblewrap(&data, "/usr/bin/helper".as_ref());
         let bound = |path: &PathBuf| arguments.windows(3).any(|words| words[0] == "--bind" && words[2] == path.as_os_str());
         assert!(!bound(&data) && bound(&inner), "{arguments:?}");
-        let files = Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in).files.unwrap();
-        assert_eq!(files.writable, [inner]);
+        assert_eq!(view.files(&names_in).writable, [inner]);
     }
 
     #[test]
@@ -332,14 +347,36 @@ mod tests {
             spared: vec![ssh.clone()],
             network: Network::Off,
         };
-        let plan = Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in);
-        let cover = plan.cover.unwrap();
-        assert_eq!((cover.hidden, cover.kept), (vec![ssh.clone(), data], vec![inner.clone()]));
-        assert_eq!(cover.files.writable, [home, inner.clone()]);
-        assert!(!cover.files.readable.iter().any(|path| path.starts_with(&ssh)));
+        let cover = [(ssh.clone(), Over::Nothing), (data, Over::Nothing), (inner.clone(), Over::Itself)];
+        assert_eq!(view.cover(), cover);
+        let files = view.files_beside_cover(&names_in);
+        assert_eq!(files.writable, [home, inner.clone()]);
+        assert!(!files.readable.iter().any(|path| path.starts_with(&ssh)));
         // Where nothing can be covered: the one is seen for the sake of the root, the other never.
-        assert_eq!(plan.files.unwrap().writable, [ssh, "/home/ann/work".into(), inner]);
-        assert!(cover.otherwise.unwrap().contains("`/home/ann`"));
+        assert_eq!(view.files(&names_in).writable, [ssh, "/home/ann/work".into(), inner]);
+        assert!(view.closed_root().unwrap().contains("`/home/ann`"));
+    }
+
+    #[test]
+    fn nothing_is_mounted_in_what_is_gone_and_what_is_hidden_in_what_came_back_is_hidden_last() {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let view = View {
+            writable: paths(&["/home/ann", "/home/ann/data/files"]),
+            hidden: paths(&["/home/ann/.aws/key", "/home/ann/.aws", "/home/ann/data/files/a/token", "/home/ann/data"]),
+            spared: Vec::new(),
+            network: Network::Off,
+        };
+        let expected = [
+            ("/home/ann/.aws", Over::Nothing),
+            ("/home/ann/data", Over::Nothing),
+            ("/home/ann/data/files", Over::Itself),
+            ("/home/ann/data/files/a", Over::Itself),
+            ("/home/ann/data/files/a/token", Over::Nothing),
+        ];
+        assert_eq!(view.cover(), expected.map(|(path, over)| (PathBuf::from(path), over)));
+        let open = |path: &str| view.is_open(Path::new(path));
+        assert!(open("/home/ann/turnwright.toml") && open("/home/ann/data/files/link"));
+        assert!(!open("/home/ann/.aws/link") && !open("/home/ann/data/link") && !open("/home/ann") && !open("/home/bob"));
     }
 
     #[test]
@@ -355,8 +392,8 @@ mod tests {
             arguments.windows(3).position(binds).unwrap()
         };
         assert!(at("/w") < at("/w/a") && at("/w/a/config") < at("/w/a/config/mcp.json"), "{arguments:?}");
-        let plan = Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in);
-        assert_eq!(plan.cover.unwrap().pinned, pinned);
+        let cover = view.cover();
+        assert!(pinned.iter().all(|path| cover.contains(&(path.clone(), Over::Itself))), "{cover:?}");
     }
 
     #[test]
@@ -367,7 +404,7 @@ mod tests {
             spared: Vec::new(),
             network: Network::Off,
         };
-        assert_eq!(Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in).cover, None);
+        assert_eq!(view.cover(), []);
     }
 
     #[test]
