@@ -1,6 +1,5 @@
 //! What models are shown besides what was said, made of the configuration.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use turnwright_engine::{Documents, SystemClock, ToolSource};
 use turnwright_providers::HttpEmbedder;
 use turnwright_tools::knowledge::split::Sizes;
 use turnwright_tools::{
-    FilesystemConfig, Gatherer, Instructions, InstructionsConfig, Knowledge, KnowledgeConfig, KnowledgeFolder, Memory,
+    FilesystemConfig, Gatherer, Instructions, InstructionsConfig, Knowledge, KnowledgeConfig, KnowledgeFolder, Memory, OwnPaths,
 };
 
 use crate::config::Loaded;
@@ -63,8 +62,8 @@ impl Gathering {
 }
 
 /// What of the program itself nobody reads.
-pub(crate) fn ours(loaded: &Loaded, environment: &Environment) -> Vec<PathBuf> {
-    std::iter::once(loaded.data_dir.clone()).chain(kept::files(loaded, environment)).collect()
+pub(crate) fn ours(loaded: &Loaded, environment: &Environment) -> OwnPaths {
+    kept::files(loaded, environment).and([loaded.data_dir.clone()])
 }
 
 fn instructions(loaded: &Loaded, environment: &Environment) -> Result<Option<Instructions>, HostError> {

@@ -11,8 +11,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use turnwright_engine::KnownSecrets;
+use turnwright_tools::OwnPaths;
 
-use crate::kept::SecretFiles;
 use crate::keyring;
 
 /// The longest secret that is read from a file, in bytes.
@@ -30,7 +30,7 @@ pub struct Environment {
     files_begin_at: Option<PathBuf>,
     /// The one place that knows all secrets of the process.
     secrets: KnownSecrets,
-    secret_files: SecretFiles,
+    secret_files: OwnPaths,
 }
 
 impl Environment {
@@ -46,7 +46,7 @@ impl Environment {
             is_closed: false,
             files_begin_at: None,
             secrets: KnownSecrets::default(),
-            secret_files: SecretFiles::default(),
+            secret_files: OwnPaths::default(),
         })
     }
 
@@ -59,7 +59,7 @@ impl Environment {
             is_closed: false,
             files_begin_at: None,
             secrets: KnownSecrets::default(),
-            secret_files: SecretFiles::default(),
+            secret_files: OwnPaths::default(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Environment {
     }
 
     /// The files that secrets were read from; clones of an environment share them.
-    pub(crate) fn secret_files(&self) -> &SecretFiles {
+    pub(crate) fn secret_files(&self) -> &OwnPaths {
         &self.secret_files
     }
 

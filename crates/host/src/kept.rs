@@ -1,38 +1,15 @@
 //! What of this program lies among the files of tools and is none of theirs: where its secrets come from, and what says what it starts.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+
+use turnwright_tools::OwnPaths;
 
 use crate::Environment;
 use crate::config::{FILE_NAME, Loaded};
 
-/// The files that secrets were read from. Clones share what they know.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SecretFiles(Arc<Mutex<BTreeSet<PathBuf>>>);
-
-impl SecretFiles {
-    /// One more, whether it could be read or not.
-    pub(crate) fn add(&self, path: PathBuf) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
-    }
-
-    fn known(&self) -> BTreeSet<PathBuf> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl PartialEq for SecretFiles {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.known() == other.known()
-    }
-}
-
-impl Eq for SecretFiles {}
-
 /// The files that no tool touches and no command sees, whether they are there or not: those of the configuration, which the next start
-/// reads and does what they say, and those that hold secrets.
-pub(crate) fn files(loaded: &Loaded, environment: &Environment) -> Vec<PathBuf> {
+/// reads and does what they say, and those that hold secrets, also those of servers that are added later.
+pub(crate) fn files(loaded: &Loaded, environment: &Environment) -> OwnPaths {
     let config = &loaded.config;
     let folders = [Some(environment.working_directory().to_owned()), environment.config_dir()];
     let mut files: Vec<PathBuf> = folders.into_iter().flatten().map(|folder| folder.join(FILE_NAME)).collect();
@@ -41,10 +18,7 @@ pub(crate) fn files(loaded: &Loaded, environment: &Environment) -> Vec<PathBuf> 
     files.extend(config.mcp.servers.values().filter_map(|server| server.env_file.clone()));
     files.extend(config.server.tls.as_ref().map(|tls| tls.key.clone()));
     files.extend(config.nats.credentials.clone());
-    files.extend(environment.secret_files().known());
-    files.sort();
-    files.dedup();
-    files
+    environment.secret_files().and(files)
 }
 
 #[cfg(test)]
@@ -70,6 +44,6 @@ mod tests {
         let beside = ["config/mcp-servers.json", "key", "missing", "own.toml", "s.env", "tls.pem", "token"];
         expected.extend(beside.map(at).into_iter().chain(["/work-dir/config/mcp-servers.json".into()]));
         expected.sort();
-        assert_eq!(files(&loaded, &environment), expected);
+        assert_eq!(files(&loaded, &environment).known(), expected);
     }
 }

@@ -157,7 +157,7 @@ pub(crate) fn sources(
         problems: Vec::new(),
         command_mark: None,
     };
-    // A file that nobody named is read where it lies, and not missed where it does not. The built-in tools know then where secrets are.
+    // A file that nobody named is read where it lies, and not missed where it does not.
     let files = loaded.mcp_files.iter().filter(|file| file.is_required || file.path.exists());
     let said = &loaded.config.mcp.servers;
     let files: Vec<_> = files.map(|file| (&file.path, ServersOfFile::read(&file.path, environment, said))).collect();

@@ -13,6 +13,7 @@ mod guard;
 mod list;
 mod moving;
 mod open;
+mod ours;
 mod read;
 mod search;
 mod seen;
@@ -21,10 +22,8 @@ mod trash;
 pub(crate) mod tree;
 mod write;
 
-use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -34,12 +33,13 @@ use self::changing::Changing;
 pub use self::edit::{Edit, EditRefusal, Found, Replaced, apply_edits};
 use self::guard::Guard;
 use self::open::Spot;
+use self::ours::Ours;
 pub use self::search::PathGlob;
 use self::seen::Seen;
 use self::trash::Trash;
 use crate::error::failed;
 use crate::roots::Roots;
-use crate::{RootsError, ToolSpec, TypedSource, links};
+use crate::{OwnPaths, RootsError, ToolSpec, TypedSource};
 
 /// What the file tools may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct FilesystemConfig {
     pub denied: Vec<String>,
     /// Files and folders that are not touched wherever they are met, nor made where they are not there: those of the program itself. Nor
     /// is a link on the way to one.
-    pub ours: Vec<PathBuf>,
+    pub ours: OwnPaths,
     /// Whether files that have several names may be read: other names may be outside of the roots.
     pub hard_links: bool,
     /// Where deleted things go; without it nothing is deleted.
@@ -72,7 +72,7 @@ impl FilesystemConfig {
         Self {
             roots,
             denied: guard::SECRETS.iter().map(ToString::to_string).collect(),
-            ours: Vec::new(),
+            ours: OwnPaths::default(),
             hard_links: false,
             trash: None,
             max_read_bytes: 1024 * 1024,
@@ -89,12 +89,7 @@ struct Shared {
     roots: Roots,
     config: FilesystemConfig,
     guard: Guard,
-    /// Device and number of what belongs to this program.
-    ours: HashSet<(u64, u64)>,
-    /// Where that is: it may be made anew, or for the first time.
-    places_of_ours: Vec<PathBuf>,
-    /// The links that lead there: in the place of one another could be made.
-    links_to_ours: Vec<PathBuf>,
+    ours: RwLock<Arc<Ours>>,
     trash: Option<Trash>,
     seen: Seen,
     /// Held from the read to the rename of a change, so that two changes of one file do not undo one another.
@@ -104,19 +99,26 @@ struct Shared {
 impl Shared {
     fn open(config: FilesystemConfig) -> Result<Self, RootsError> {
         let trash = config.trash.as_deref().map(Trash::open).transpose()?;
-        let paths = config.ours.iter().chain(&config.trash);
-        let ours = paths.filter_map(|path| std::fs::metadata(path).ok()).map(|found| (found.dev(), found.ino())).collect();
         Ok(Self {
             roots: Roots::open(&config.roots)?,
             guard: Guard::new(&config.denied)?,
-            ours,
-            places_of_ours: config.ours.iter().flat_map(|path| open::real_places(path)).collect(),
-            links_to_ours: config.ours.iter().flat_map(|path| links::passed(path)).collect(),
+            ours: RwLock::new(Arc::new(Ours::of(&config))),
             trash,
             seen: Seen::default(),
             changing: Changing::default(),
             config,
         })
+    }
+
+    /// What belongs to this program, as far as that is known by now.
+    fn ours(&self) -> Arc<Ours> {
+        let known = Arc::clone(&self.ours.read().unwrap_or_else(PoisonError::into_inner));
+        if known.added == self.config.ours.added() {
+            return known;
+        }
+        let ours = Arc::new(Ours::of(&self.config));
+        *self.ours.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&ours);
+        ours
     }
 }
 

@@ -27,7 +27,7 @@ use self::folder::{Folder, Hand};
 use self::rank::{fuse, within};
 pub(crate) use self::shown::{attribute, harmless};
 use self::split::Sizes;
-use crate::RootsError;
+use crate::{OwnPaths, RootsError};
 
 /// How long a look-up reads what changed, before it goes on with what is there.
 const REFRESH_TIME: Duration = Duration::from_secs(4);
@@ -62,7 +62,7 @@ pub struct KnowledgeFolder {
     /// What is not touched, beside what looks like a secret, in the form of `.gitignore`.
     pub denied: Vec<String>,
     /// Files and folders that are not touched wherever they are met: those of the program itself.
-    pub ours: Vec<PathBuf>,
+    pub ours: OwnPaths,
     /// The largest file that is read, in bytes.
     pub max_file_bytes: u64,
 }

@@ -61,7 +61,7 @@ fn world() -> World {
 fn source(world: &World) -> TypedSource {
     let mut config = FilesystemConfig::new(vec![world.root.clone()]);
     config.trash = Some(world.folder.path().join("trash"));
-    config.ours = vec![world.root.join("data"), world.root.join("own.toml")];
+    config.ours = ["data", "own.toml"].map(|name| world.root.join(name)).into();
     filesystem(config).unwrap()
 }
 
@@ -70,7 +70,7 @@ async fn a_file_of_this_program_is_not_made_where_it_is_not_there_yet() {
     let world = World::new();
     world.put("other/own.json", "evil");
     let mut config = FilesystemConfig::new(vec![world.root.clone()]);
-    (config.ours, config.trash) = (vec![world.root.join("config/own.json")], Some(world.folder.path().join("trash")));
+    (config.ours, config.trash) = ([world.root.join("config/own.json")].into(), Some(world.folder.path().join("trash")));
     let source = filesystem(config).unwrap();
     let refused = [
         ("write", json!({"path": "config/own.json", "content": "evil"})),
@@ -104,7 +104,7 @@ async fn a_link_to_a_file_of_this_program_keeps_its_place() {
     world.put("a/inner/plain.txt", "plain");
     symlink("../../config/own.json", world.root.join("a/inner/own.toml")).unwrap();
     let mut config = FilesystemConfig::new(vec![world.root.clone()]);
-    (config.ours, config.trash) = (vec![world.root.join("a/inner/own.toml")], Some(world.folder.path().join("trash")));
+    (config.ours, config.trash) = ([world.root.join("a/inner/own.toml")].into(), Some(world.folder.path().join("trash")));
     let source = filesystem(config).unwrap();
     let refused = [
         ("read", json!({"path": "config/own.json"})),
@@ -133,6 +133,21 @@ async fn a_link_to_a_file_of_this_program_keeps_its_place() {
         assert!(call(&source, tool, arguments.clone()).await.is_err(), "{tool} {arguments}");
     }
     assert_eq!(std::fs::read_to_string(world.root.join("real/conf/own.json")).unwrap(), SECRET);
+}
+
+#[tokio::test]
+async fn a_file_that_comes_to_be_this_program_s_is_none_of_the_tools_from_then_on() {
+    let world = World::new();
+    world.put("later.txt", SECRET);
+    let config = FilesystemConfig::new(vec![world.root.clone()]);
+    let ours = config.ours.clone();
+    let source = filesystem(config).unwrap();
+    call(&source, "read", json!({"path": "later.txt"})).await.unwrap();
+    ours.add(world.root.join("later.txt"));
+    let error = call(&source, "read", json!({"path": "later.txt"})).await.unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::PermissionDenied);
+    let found = call(&source, "search", json!({"pattern": "s3cr3t"})).await.unwrap();
+    assert!(!format!("{found:?}").contains(SECRET), "{found:?}");
 }
 
 /// Every tool at `path`.
@@ -478,7 +493,7 @@ async fn a_root_that_belongs_to_this_program_is_refused_whole() {
     let world = World::new();
     world.put("secret.txt", SECRET);
     let mut config = FilesystemConfig::new(vec![world.root.clone()]);
-    config.ours = vec![world.root.clone()];
+    config.ours = [world.root.clone()].into();
     let source = filesystem(config).unwrap();
     for (tool, arguments) in calls("secret.txt").into_iter().chain([("list", json!({"path": "."}))]) {
         assert!(call(&source, tool, arguments.clone()).await.is_err(), "{tool} {arguments}");

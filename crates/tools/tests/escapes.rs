@@ -448,7 +448,7 @@ async fn where_a_link_to_what_is_read_at_the_start_could_be_replaced_nothing_run
         std::os::unix::fs::symlink("../../outside/conf", base.join("root/app/config")).unwrap();
         let tried = async |kept: PathBuf| {
             let mut sandbox = SandboxConfig::new(vec![helper()], base.join("tmp"));
-            (sandbox.mode, sandbox.kept) = (SandboxMode::Preferred, vec![kept]);
+            (sandbox.mode, sandbox.kept) = (SandboxMode::Preferred, [kept].into());
             let mut config = CommandConfig::new(vec![base.join("root")], vec![("PATH".into(), "/usr/bin:/bin".into())]);
             config.launcher = Arc::new(SandboxLauncher::with_protections(sandbox, only(enclosure)));
             call(&command(config).unwrap(), "run", json!({"command": "echo x > ran; cat ../way/mcp.json"})).await
@@ -480,7 +480,7 @@ async fn a_command_runs_beside_a_secret_that_is_hidden_twice_or_has_thousands_of
         }
         let mut sandbox = SandboxConfig::new(vec![helper()], root.join("tmp"));
         (sandbox.mode, sandbox.hidden) = (SandboxMode::Preferred, vec![root.join(".aws")]);
-        sandbox.kept = [".aws/key", "many/key"].map(|name| root.join(name)).to_vec();
+        sandbox.kept = [".aws/key", "many/key"].map(|name| root.join(name)).into();
         let mut config = CommandConfig::new(vec![root.clone()], vec![("PATH".into(), "/usr/bin:/bin".into())]);
         config.launcher = Arc::new(SandboxLauncher::with_protections(sandbox, only(enclosure)));
         let source = command(config).unwrap();

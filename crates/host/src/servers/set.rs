@@ -371,6 +371,7 @@ impl ServerSet {
         let environment = if as_members { Cow::Owned(self.environment.closed()) } else { Cow::Borrowed(&self.environment) };
         let read = config::mcp_server(name, &keys, &stored.folder, &environment);
         let (server, _warnings) = read.map_err(|problems| Unopened::Wrong(problems.to_string()))?;
+        server.env_file.iter().for_each(|file| self.environment.secret_files().add(file.clone()));
         let bounds = if stored.is_kept_outside { Bounds::Outside } else { Bounds::AsItsOwners };
         let config = server_config(name, &server).map_err(Unopened::Wrong)?;
         Ok(ServerConfig { owner: stored.owner.user().cloned(), bounds, ..config })

@@ -29,7 +29,7 @@ pub use self::plan::CommandLimits;
 use self::plan::{Plan, View};
 pub use self::system::{Enclosure, Protections};
 use super::{Launch, Launcher, Leader, Prepared};
-use crate::links;
+use crate::{OwnPaths, links};
 
 /// Whether commands run where the system cannot confine them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,7 +70,7 @@ pub struct SandboxConfig {
     pub hidden: Vec<PathBuf>,
     /// The same of what this program reads at its start. Nothing runs where a command could put another one in the place of a link on the
     /// way to it.
-    pub kept: Vec<PathBuf>,
+    pub kept: OwnPaths,
     /// The same of this program's own data: hidden in every case, also where nothing new can be made beside it then. A root that is one of
     /// these is empty.
     pub never: Vec<PathBuf>,
@@ -89,7 +89,7 @@ impl SandboxConfig {
             network: Network::default(),
             writable: Vec::new(),
             hidden: Vec::new(),
-            kept: Vec::new(),
+            kept: OwnPaths::default(),
             never: Vec::new(),
             temporary,
             limits: CommandLimits::default(),
@@ -106,7 +106,7 @@ impl SandboxConfig {
     /// What a command sees. What is not there cannot be opened, and need not be.
     fn view(&self, roots: &[PathBuf], temporary: Option<&Path>) -> View {
         let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect::<Vec<_>>();
-        let (roots, hidden) = (there(roots), [there(&self.hidden), there(&self.kept)].concat());
+        let (roots, hidden) = (there(roots), [there(&self.hidden), there(&self.kept.known())].concat());
         // A root in which nothing new can be made is of little use.
         let spared = if self.mode == SandboxMode::Required { Vec::new() } else { hidden.clone() };
         View {
@@ -121,8 +121,8 @@ impl SandboxConfig {
     /// A link in whose place a command could put another one, so that the next start reads something else. Nothing can be mounted over
     /// a link.
     fn loose_link_in(&self, view: &View) -> Option<PathBuf> {
-        let there = self.kept.iter().chain(&self.never).filter(|path| path.exists());
-        there.flat_map(|path| links::passed(path)).find(|link| view.is_open(link))
+        let paths = self.kept.known().into_iter().chain(self.never.iter().cloned());
+        paths.filter(|path| path.exists()).flat_map(|path| links::passed(&path)).find(|link| view.is_open(link))
     }
 }
 

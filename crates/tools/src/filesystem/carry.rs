@@ -162,7 +162,7 @@ impl Shared {
                 let inner = path.join(&name);
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 let stat = look(&folder, &name).map_err(explain)?;
-                let is_ours = self.is_ours(&stat) || self.is_place_of_ours(spot.place.root(), &inner);
+                let is_ours = self.ours().is(&stat) || self.ours().is_place(spot.place.root(), &inner);
                 if is_ours || self.guard.covers_entry(&inner, is_folder) {
                     let mut error = self.is_denied(&spot.place);
                     error.model_text = format!("{} (it holds `{}`)", error.model_text, inner.display());

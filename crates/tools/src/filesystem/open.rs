@@ -122,17 +122,6 @@ fn canonicalize(folder: &Dir, path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "it was changed while it was looked at; try again"))
 }
 
-/// Where a path leads, and the path itself, its folder without links; each as far as it is there.
-pub(super) fn real_places(path: &Path) -> Vec<PathBuf> {
-    let real = |path: &Path| -> Option<PathBuf> {
-        let (above, real) = path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)))?;
-        let rest = path.strip_prefix(above).ok()?;
-        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
-    };
-    let itself = path.parent().and_then(real).zip(path.file_name()).map(|(folder, name)| folder.join(name));
-    real(path).into_iter().chain(itself).collect()
-}
-
 impl Shared {
     /// The spot that `path` names. What is not there has a spot where its folder is.
     ///
@@ -153,7 +142,7 @@ impl Shared {
         let folder = self.walk(&place, real.parent().unwrap_or(Path::new("")), at_end)?;
         let spot = Spot { place, folder, name, real };
         if let Ok(stat) = look(&spot.folder, &spot.name)
-            && self.is_ours(&stat)
+            && self.ours().is(&stat)
         {
             return Err(self.is_denied(&spot.place));
         }
@@ -169,10 +158,10 @@ impl Shared {
     fn asked_real(&self, place: &Place<'_>, at_end: AtEnd) -> Result<PathBuf, ToolError> {
         let refuse = |is_denied| if is_denied { Err(self.is_denied(place)) } else { Ok(()) };
         // What else lies behind a link to something of this program is reached by that link.
-        refuse(self.guard.covers(&place.path) || is_within(&self.places_of_ours, place.root(), &place.path))?;
+        refuse(self.guard.covers(&place.path) || self.ours().is_named(place.root(), &place.path))?;
         self.ask_root(place)?;
         let real = self.real(place, at_end)?;
-        refuse(self.guard.covers(&real) || self.is_place_of_ours(place.root(), &real))?;
+        refuse(self.guard.covers(&real) || self.ours().is_place(place.root(), &real))?;
         Ok(real)
     }
 
@@ -217,8 +206,7 @@ impl Shared {
 
     /// Refuses all of a root that belongs to this program.
     fn ask_root(&self, place: &Place<'_>) -> Result<(), ToolError> {
-        let is_ours = !self.ours.is_empty() && rustix::fs::fstat(place.dir()).is_ok_and(|stat| self.is_ours(&stat));
-        if is_ours { Err(self.is_denied(place)) } else { Ok(()) }
+        if rustix::fs::fstat(place.dir()).is_ok_and(|stat| self.ours().is(&stat)) { Err(self.is_denied(place)) } else { Ok(()) }
     }
 
     /// The refusal of what is not to be touched.
@@ -234,19 +222,7 @@ impl Shared {
     /// Refuses to put a whole folder where something of this program would be in it.
     pub(super) fn ask_above(&self, spot: &Spot<'_>) -> Result<(), ToolError> {
         let path = spot.place.root().join(&spot.real);
-        let is_above = self.places_of_ours.iter().chain(&self.links_to_ours).any(|ours| ours.starts_with(&path));
-        if is_above { Err(self.is_denied(&spot.place)) } else { Ok(()) }
-    }
-
-    /// Whether something of this program, or a link to it, is, or would be, at this path without links, relative to a root.
-    pub(super) fn is_place_of_ours(&self, root: &Path, path: &Path) -> bool {
-        is_within(&self.places_of_ours, root, path) || is_within(&self.links_to_ours, root, path)
-    }
-
-    /// Whether this file or folder belongs to this program.
-    pub(super) fn is_ours(&self, stat: &Stat) -> bool {
-        #[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "the types are the system's")]
-        self.ours.contains(&(stat.st_dev as u64, stat.st_ino as u64))
+        if self.ours().is_below(&path) { Err(self.is_denied(&spot.place)) } else { Ok(()) }
     }
 
     /// Opens the folder at `path`, which holds no links.
@@ -267,11 +243,9 @@ impl Shared {
                 }
                 found => found.map_err(explain)?,
             };
-            if !self.ours.is_empty() {
-                let stat = rustix::fs::fstat(&folder).map_err(|error| explain(error.into()))?;
-                if self.is_ours(&stat) {
-                    return Err(self.is_denied(place));
-                }
+            let stat = rustix::fs::fstat(&folder).map_err(|error| explain(error.into()))?;
+            if self.ours().is(&stat) {
+                return Err(self.is_denied(place));
             }
         }
         Ok(folder)
@@ -341,12 +315,6 @@ impl Shared {
 const SWAPS: usize = 4;
 /// How often it is looked at whether a file's name is the only one that it has.
 const LOOKS: usize = 8;
-
-/// Whether a path, relative to a root, is one of these or lies within it. A root that lies in one of them was given all the same.
-fn is_within(places: &[PathBuf], root: &Path, path: &Path) -> bool {
-    let mut inner = places.iter().filter_map(|place| place.strip_prefix(root).ok());
-    inner.any(|place| !place.as_os_str().is_empty() && path.starts_with(place))
-}
 
 /// Refuses what is not a regular file.
 pub(super) fn regular(place: &Place<'_>, stat: &Stat) -> Result<(), ToolError> {

@@ -55,7 +55,7 @@ impl Tree {
         let mut seen = 0;
         let mut folders: Vec<(Dir, PathBuf, Option<Arc<Rules>>, usize)> = vec![(root, PathBuf::new(), None, 0)];
         while let Some((folder, below, above, depth)) = folders.pop() {
-            if is_of_processes(&folder) || rustix::fs::fstat(&folder).is_ok_and(|stat| self.0.is_ours(&stat)) {
+            if is_of_processes(&folder) || rustix::fs::fstat(&folder).is_ok_and(|stat| self.0.ours().is(&stat)) {
                 continue;
             }
             let rules = rules_of(&folder, &below, above);
@@ -157,7 +157,7 @@ impl Tree {
     }
 
     fn may_read(&self, stat: &Stat) -> bool {
-        !self.0.is_linked(stat) && !self.0.is_ours(stat)
+        !self.0.is_linked(stat) && !self.0.ours().is(stat)
     }
 }
 

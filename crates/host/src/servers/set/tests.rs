@@ -72,6 +72,24 @@ async fn a_server_whose_secret_cannot_be_read_for_a_while_stays_as_it_was_and_is
 }
 
 #[tokio::test]
+async fn files_with_secrets_of_a_server_that_is_added_are_kept_from_then_on() {
+    let world = World::new();
+    let loaded = config::load(None, &world.set.environment, &config::Overrides::default()).unwrap();
+    // What the tools were given when they were made.
+    let kept = crate::kept::files(&loaded, &world.set.environment);
+    let in_folder = |name: &str| world.folder.path().join(name);
+    std::fs::write(in_folder("secret.txt"), "sesame-open-1234\n").unwrap();
+    let keys = json!({"command": "c", "env": {"TOKEN": "${file:secret.txt}"}, "env_file": "my.vars"});
+    let Value::Object(keys) = keys else { panic!("an object") };
+    let stored = Stored::new(Owner::Everyone, keys, world.folder.path().to_owned(), None);
+    world.set.store.put_document(KIND, stored.document("near").unwrap()).await.unwrap();
+    world.set.refresh().await.unwrap();
+    for name in ["secret.txt", "my.vars"] {
+        assert!(kept.known().contains(&in_folder(name)), "{name}: {kept:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_is_switched_off_does_not_stay_because_its_secret_cannot_be_read() {
     let world = World::new();
     world.store("far", "old", json!({})).await;

@@ -275,7 +275,7 @@ impl<'a> Walk<'a> {
             if self.visited.fetch_add(1, Ordering::Relaxed) >= MOST_VISITED {
                 break;
             }
-            if self.shared.guard.covers_entry(&real, is_folder) || self.shared.is_place_of_ours(self.root, &real) {
+            if self.shared.guard.covers_entry(&real, is_folder) || self.shared.ours().is_place(self.root, &real) {
                 self.skip();
                 continue;
             }
@@ -304,7 +304,7 @@ impl<'a> Walk<'a> {
 
     /// Neither folders of this program nor the system's tree of processes.
     fn may_enter(&self, folder: &Dir) -> bool {
-        let is_ours = !self.shared.ours.is_empty() && rustix::fs::fstat(folder).is_ok_and(|stat| self.shared.is_ours(&stat));
+        let is_ours = rustix::fs::fstat(folder).is_ok_and(|stat| self.shared.ours().is(&stat));
         !is_ours && !is_of_processes(folder)
     }
 
@@ -328,7 +328,7 @@ impl<'a> Walk<'a> {
         };
         let stat = rustix::fs::fstat(&file)
             .ok()
-            .filter(|stat| kind_of_stat(stat) == "file" && !self.shared.is_linked(stat) && !self.shared.is_ours(stat));
+            .filter(|stat| kind_of_stat(stat) == "file" && !self.shared.is_linked(stat) && !self.shared.ours().is(stat));
         match stat.map(|stat| (lines_of(searcher, pattern, &file, self.kept.most()), stat)) {
             Some((Ok(Some(matches)), _)) if matches.is_empty() => {}
             // This takes longer than most files do, and only what is shown can tell anything of what is outside.
