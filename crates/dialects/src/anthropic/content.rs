@@ -81,6 +81,20 @@ pub(super) fn result<'a>(target: &Target<'_>, result: &'a PromptResult<'_>) -> C
     Content::Blocks(blocks)
 }
 
+/// The blocks of a result that its own block cannot hold: what failed may come with a picture of how.
+pub(super) fn beside<'a>(target: &Target<'_>, tool_use_id: &str, result: &'a PromptResult<'_>) -> Vec<Block<'a>> {
+    let result = &result.result;
+    if !result.outcome.is_error() {
+        return Vec::new();
+    }
+    let mut blocks: Vec<_> = result.content.iter().filter_map(|said| media(target, said)).collect();
+    if !blocks.is_empty() {
+        let text = format!("Images in the result of the tool call {tool_use_id}:").into();
+        blocks.insert(0, Block::Text { text });
+    }
+    blocks
+}
+
 /// The block, where anything of it can be shown: the format takes no empty text.
 fn block<'a>(target: &Target<'_>, said: &'a ContentBlock) -> Option<Block<'a>> {
     media(target, said).or_else(|| {

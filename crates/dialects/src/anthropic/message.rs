@@ -366,12 +366,18 @@ impl Writer {
 
     fn results(&mut self, target: &Target<'_>, results: &[PromptResult<'_>], out: &mut Vec<u8>) {
         let ids = std::mem::take(&mut self.newest_ids);
+        let mut beside = Vec::new();
         for (result, position) in results.iter().zip(0..) {
             let own = result.id.to_string();
             let tool_use_id = ids.get(position).unwrap_or(&own);
             let is_error = result.result.outcome.is_error();
             let content = content::result(target, result);
+            beside.extend(content::beside(target, tool_use_id, result));
             self.user_block(&Block::ToolResult { tool_use_id, content, is_error }, out);
+        }
+        // No block may stand between results.
+        for block in beside {
+            self.user_block(&block, out);
         }
     }
 }

@@ -98,9 +98,11 @@ fn names(root: &mut Object, losses: &mut Losses) {
     properties.retain(|name, _| is_property_name(name));
     let place = Place::ROOT;
     let place = place.child("properties");
+    let required = root.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     for (name, value) in &odd {
         let name = Value::from(name.as_str());
-        note(root, &format!("It also takes the property {name}, of the schema {value}."));
+        let takes = if required.contains(&name) { "needs" } else { "also takes" };
+        note(root, &format!("It {takes} the property {name}, of the schema {value}."));
         let meaning = format!("the property {name} is told in the description, since its name is refused");
         losses.add(&place, name.as_str().unwrap_or_default(), Change::Wider, meaning);
     }

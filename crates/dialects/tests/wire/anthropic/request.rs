@@ -400,6 +400,8 @@ fn images_and_documents_go_with_people_and_with_results() {
     assert_eq!(messages[2][1][0]["content"], json!(shown));
     // The API takes nothing but text with an error.
     assert_eq!(messages[2][1][1]["content"], json!("[image, image/png]"));
+    let label = text_block("Images in the result of the tool call call_2_1:");
+    assert_eq!((&messages[2][1][2], &messages[2][1][3], &messages[2][1][4]), (&label, &shown[0], &Value::Null));
     ask.facts = ModelFacts { images: Some(false), documents: Some(false), ..ModelFacts::default() };
     let messages = ask.messages();
     assert_eq!(messages[0][1][0], text_block("[image, image/jpeg]"));

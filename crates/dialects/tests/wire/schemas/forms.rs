@@ -175,6 +175,9 @@ fn a_property_name_that_anthropic_refuses_is_told_in_words() {
     });
     assert_eq!((schema, losses.len()), (expected, 1));
     assert_eq!(told("handwritten/empty_name", OpenAi).1, Vec::<String>::new());
+    let needed = json!({"type": "object", "properties": {"город": {"type": "string"}}, "required": ["город"]});
+    let told = compile(&needed, Anthropic).unwrap().schema;
+    assert_eq!(told["description"], "It needs the property \"город\", of the schema {\"type\":\"string\"}.");
 }
 
 #[test]
