@@ -1,5 +1,7 @@
 //! What a model is told about a tool, and what the operator says about it.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,6 +28,21 @@ pub struct ToolDefinition {
     /// What the operator declares about it.
     #[serde(default, skip_serializing_if = "Declared::is_default")]
     pub declared: Declared,
+}
+
+/// The most of a tool's own name that a model is told beside the name that it calls.
+const MAX_OWN_NAME_CHARS: usize = 64;
+
+impl ToolDefinition {
+    /// What a model is told that the tool does: the description, behind the tool's own name where that has letters that the name which
+    /// is called cannot have.
+    pub fn described(&self) -> Cow<'_, str> {
+        if self.tool.chars().all(|c| c.is_ascii() || !c.is_alphanumeric()) {
+            return Cow::Borrowed(&self.description);
+        }
+        let own: String = self.tool.chars().filter(|c| !c.is_control()).take(MAX_OWN_NAME_CHARS).collect();
+        Cow::Owned(if self.description.is_empty() { own } else { format!("{own}: {}", self.description) })
+    }
 }
 
 /// What the operator declares about a tool. Nothing is true until it is declared.
@@ -56,5 +73,30 @@ impl Declared {
     /// Whether a call whose outcome is unknown may be run again by itself (read-only implies it).
     pub fn is_replayable(self) -> bool {
         self.replayable || self.read_only
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_another_script_is_told_before_the_description() {
+        let described = |tool: &str, description: &str| {
+            let definition = ToolDefinition {
+                name: "s__t".to_owned(),
+                source: "s".to_owned(),
+                tool: tool.to_owned(),
+                title: None,
+                description: description.to_owned(),
+                input_schema: Value::Null,
+                annotations: None,
+                declared: Declared::default(),
+            };
+            definition.described().into_owned()
+        };
+        assert_eq!(described("get.weather/now", "Tells the weather."), "Tells the weather.");
+        assert_eq!(described("погода", "Tells the weather."), "погода: Tells the weather.");
+        assert_eq!(described("天気\n", ""), "天気");
     }
 }

@@ -62,7 +62,7 @@ pub fn measure(dialect: &str, model: &str, prompt: &Prompt<'_>) -> u64 {
     }
     let mut definitions = 0.0;
     for tool in prompt.tools {
-        definitions += counter.text(&tool.name) + counter.text(&tool.description);
+        definitions += counter.text(&tool.name) + counter.text(&tool.described());
         definitions += counter.text(&tool.input_schema.to_string()) + 8.0;
     }
     let fixed = if prompt.tools.is_empty() { 0.0 } else { frame.tools };

@@ -205,7 +205,8 @@ pub(crate) fn find(
         return (Vec::new(), ToolResult::failed(call, ToolErrorKind::NotFound, text));
     }
     let lines = found.iter().map(|tool| {
-        let first = tool.description.lines().next().unwrap_or_default();
+        let described = tool.described();
+        let first = described.lines().next().unwrap_or_default();
         let told: String = first.chars().take(MAX_DESCRIPTION_CHARS).collect();
         format!("- `{}`: {told}", tool.name)
     });

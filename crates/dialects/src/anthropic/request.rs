@@ -3,6 +3,8 @@
 //! Tools, the system prompt and messages come first and in one order, so the bytes before a new message stay the same
 //! (law 7). Each of the three ends with a mark: up to there the provider keeps what it has read.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage};
@@ -26,7 +28,7 @@ const MIN_BUDGET_TOKENS: u32 = 1024;
 struct Tool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
+    description: Cow<'a, str>,
     input_schema: Value,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
@@ -202,7 +204,7 @@ fn tool<'a>(tool: &'a ToolDefinition, room: &mut Option<StrictRoom>, is_last: bo
     };
     Tool {
         name: &tool.name,
-        description: &tool.description,
+        description: tool.described(),
         input_schema: lowered.schema,
         strict: is_strict,
         cache_control: is_last.then_some(CacheControl {}),
@@ -212,7 +214,7 @@ fn tool<'a>(tool: &'a ToolDefinition, room: &mut Option<StrictRoom>, is_last: bo
 /// What stands where no tool is offered any more.
 fn no_tool() -> Tool<'static> {
     let input_schema = json!({"type": "object", "properties": {}});
-    Tool { name: "none", description: "No tool can be called now.", input_schema, strict: false, cache_control: None }
+    Tool { name: "none", description: "No tool can be called now.".into(), input_schema, strict: false, cache_control: None }
 }
 
 /// Adds a text to the last message, which is a person's where a call is demanded.

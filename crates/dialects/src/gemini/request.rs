@@ -37,7 +37,7 @@ impl Serialize for Declarations<'_> {
                 SchemaFields::JsonSchema => (None, Some(&lowered.schema)),
                 SchemaFields::OpenApi => (Some(&lowered.schema).filter(|_| lowered.has_properties()), None),
             };
-            let (name, description) = (&tool.name, &tool.description);
+            let (name, description) = (&tool.name, &tool.described());
             list.serialize_element(&Declaration { name, description, parameters, parameters_json_schema })?;
         }
         list.end()

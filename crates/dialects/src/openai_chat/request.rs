@@ -2,6 +2,7 @@
 //!
 //! Tools and messages come first and in one order, so the bytes before a new message stay the same (law 7).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::ser::SerializeSeq;
@@ -31,7 +32,7 @@ impl Serialize for Tools<'_> {
         let mut list = serializer.serialize_seq(Some(self.tools.len()))?;
         for tool in self.tools {
             let lowered = compile_or_any(&tool.input_schema, self.schemas);
-            let description = Some(tool.description.as_str()).filter(|text| !text.is_empty());
+            let description = Some(tool.described()).filter(|text| !text.is_empty());
             let strict = lowered.is_strict();
             let function = Function { name: &tool.name, description, parameters: &lowered.schema, strict };
             list.serialize_element(&Tool { kind: "function", function })?;
@@ -51,7 +52,7 @@ struct Tool<'a> {
 struct Function<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
+    description: Option<Cow<'a, str>>,
     parameters: &'a Value,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,

@@ -1,5 +1,6 @@
 //! The tools of a request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -15,7 +16,7 @@ pub(super) struct Tool<'a> {
     kind: &'static str,
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
+    description: Option<Cow<'a, str>>,
     parameters: Value,
     strict: bool,
 }
@@ -24,7 +25,7 @@ pub(super) struct Tool<'a> {
 pub(super) fn of(tools: &[Arc<ToolDefinition>], schemas: SchemaTarget) -> Vec<Tool<'_>> {
     let written = tools.iter().map(|tool| {
         let lowered = compile_or_any(&tool.input_schema, schemas);
-        let description = Some(tool.description.as_str()).filter(|text| !text.is_empty());
+        let description = Some(tool.described()).filter(|text| !text.is_empty());
         let strict = lowered.is_strict();
         Tool { kind: "function", name: &tool.name, description, parameters: lowered.schema, strict }
     });
