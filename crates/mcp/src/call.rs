@@ -250,7 +250,7 @@ async fn unanswered(caller: Caller<'_>, connection: &Connection, tool: &str, err
         ServiceError::McpError(error) => refused(server, tool, &error),
         ServiceError::Cancelled { .. } => ToolError::new(
             ToolErrorKind::Interrupted,
-            format!("The call of `{tool}` on the MCP server `{server}` was cancelled."),
+            format!("The call of `{tool}` on the MCP server `{server}` was cancelled. Whether it took effect is unknown."),
         ),
         ServiceError::TransportSend(error) if connection.is_open() => ToolError {
             kind: ToolErrorKind::ExecutionFailed,

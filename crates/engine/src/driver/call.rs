@@ -138,6 +138,13 @@ impl Rest {
 enum Ending {
     Returned(Result<Made, ToolError>),
     Panicked,
+    /// It was told to end. What its source said to that, where it is more than that the call was cancelled.
+    Stopped(Stop, Option<ToolError>),
+}
+
+/// Why a call was told to end.
+#[derive(Debug, Clone, Copy)]
+enum Stop {
     IdleTooLong(Duration),
     TooLong(Duration),
     Cancelled,
@@ -149,7 +156,7 @@ impl Ending {
         match self {
             Self::Returned(Ok(made)) => !made.is_cached && made.reply != ToolReply::Changed,
             Self::Returned(Err(_)) => true,
-            Self::Panicked | Self::IdleTooLong(_) | Self::TooLong(_) | Self::Cancelled => false,
+            Self::Panicked | Self::Stopped(..) => false,
         }
     }
 
@@ -179,19 +186,25 @@ impl Ending {
                 let text = format!("`{name}` failed inside; this is a fault of the tool.");
                 ToolResult::failed(id, ToolErrorKind::ExecutionFailed, text)
             }
-            Self::IdleTooLong(limit) => stopped(
-                id,
-                ToolErrorKind::Timeout,
-                &format!("`{name}` gave no sign of life for {} s and was stopped.", limit.as_secs_f64()),
-            ),
-            Self::TooLong(limit) => stopped(
-                id,
-                ToolErrorKind::Timeout,
-                &format!("`{name}` was not done after {} s and was stopped.", limit.as_secs_f64()),
-            ),
-            Self::Cancelled => {
-                stopped(id, ToolErrorKind::Interrupted, &format!("The user stopped the turn while `{name}` ran."))
+            Self::Stopped(stop, said) => {
+                let (kind, why) = stop.in_words(name);
+                stopped(id, kind, &why, said)
             }
+        }
+    }
+}
+
+impl Stop {
+    fn in_words(self, name: &str) -> (ToolErrorKind, String) {
+        match self {
+            Self::IdleTooLong(limit) => {
+                let why = format!("`{name}` gave no sign of life for {} s and was stopped.", limit.as_secs_f64());
+                (ToolErrorKind::Timeout, why)
+            }
+            Self::TooLong(limit) => {
+                (ToolErrorKind::Timeout, format!("`{name}` was not done after {} s and was stopped.", limit.as_secs_f64()))
+            }
+            Self::Cancelled => (ToolErrorKind::Interrupted, format!("The user stopped the turn while `{name}` ran.")),
         }
     }
 }
@@ -262,7 +275,7 @@ impl CallJob {
         if self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
             // The driver hears of it and halts; whether it is run is for the next to decide.
             self.halts.cancelled().await;
-            return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It was not begun by this process."));
+            return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It was not begun by this process.", None));
         }
         let work = make(&self.aids.cache, &tool, call, context, parking);
         let work = AssertUnwindSafe(under(self.fence.as_ref(), &self.cancel, work)).catch_unwind();
@@ -283,32 +296,33 @@ impl CallJob {
                 () = self.halts.cancelled(), if !is_halting => {
                     is_halting = true;
                     if is_task() {
-                        return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It goes on as a task."));
+                        return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It goes on as a task.", None));
                     }
                 }
                 // Also where its driver waits for the store: another may soon make this call.
                 () = &mut lost => {
                     if is_task() {
-                        return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It goes on as a task."));
+                        return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It goes on as a task.", None));
                     }
-                    break Ending::Cancelled;
+                    break Ending::Stopped(Stop::Cancelled, None);
                 }
                 done = &mut work => break ended(done),
-                () = self.cancel.cancelled() => break Ending::Cancelled,
+                () = self.cancel.cancelled() => break Ending::Stopped(Stop::Cancelled, None),
                 () = signs.notified() => idle.set(standstill.run_out(limits.idle)),
-                () = &mut total => break Ending::TooLong(limits.total),
-                () = &mut idle => break Ending::IdleTooLong(limits.idle),
+                () = &mut total => break Ending::Stopped(Stop::TooLong(limits.total), None),
+                () = &mut idle => break Ending::Stopped(Stop::IdleTooLong(limits.idle), None),
             }
         };
         let ending = match ending {
             Ending::Returned(_) | Ending::Panicked => ending,
-            Ending::Cancelled | Ending::TooLong(_) | Ending::IdleTooLong(_) => {
+            Ending::Stopped(stop, _) => {
                 self.cancel.cancel();
                 let has_lost = self.fence.as_ref().is_some_and(Fence::has_lost);
                 let grace = if has_lost { STOPS_WITHIN } else { GRACE };
                 match wound_down(&self.live, &tool.definition.name, grace, work.as_mut()).await {
-                    // A real result counts also when it comes late; what a tool says of its own cancellation does not.
+                    // A real result counts also when it comes late; that a tool was cancelled is known.
                     Some(done @ Ok(Ok(_))) => ended(done),
+                    Some(Ok(Err(said))) if said.kind != ToolErrorKind::Cancelled => Ending::Stopped(stop, Some(said)),
                     Some(_) | None => ending,
                 }
             }
@@ -394,8 +408,22 @@ pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel:
     }
 }
 
-fn stopped(id: CallId, kind: ToolErrorKind, why: &str) -> ToolResult {
-    ToolResult::failed(id, kind, format!("{why} It may or may not have happened."))
+/// What a call comes to that was told to end. A source that says itself how far the call came knows more than that; what else it says
+/// may be its way to say that it stopped in the middle.
+fn stopped(id: CallId, kind: ToolErrorKind, why: &str, said: Option<ToolError>) -> ToolResult {
+    const UNKNOWN: &str = "It may or may not have happened.";
+    let Some(said) = said else { return ToolResult::failed(id, kind, format!("{why} {UNKNOWN}")) };
+    let text = match said.kind {
+        ToolErrorKind::Interrupted => format!("{why} It says: {}", said.model_text),
+        ToolErrorKind::InvalidArguments
+        | ToolErrorKind::NotFound
+        | ToolErrorKind::PermissionDenied
+        | ToolErrorKind::ExecutionFailed
+        | ToolErrorKind::Timeout
+        | ToolErrorKind::Cancelled
+        | ToolErrorKind::Unavailable => format!("{why} {UNKNOWN} It says: {}", said.model_text),
+    };
+    ToolResult { diagnostic: said.diagnostic, ..ToolResult::failed(id, kind, text) }
 }
 
 fn changed(id: CallId, name: &str) -> ToolResult {

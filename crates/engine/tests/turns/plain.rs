@@ -315,6 +315,38 @@ async fn a_stop_cancels_a_running_tool_whose_real_result_still_counts() {
     drop(ended);
 }
 
+#[tokio::test]
+async fn what_a_tool_says_to_a_stop_is_told_beside_it() {
+    let cases = [
+        (ToolErrorKind::Interrupted, "The user stopped the turn while `tools__work` ran. It says: half of it is written"),
+        (
+            ToolErrorKind::ExecutionFailed,
+            "The user stopped the turn while `tools__work` ran. It may or may not have happened. It says: half of it is written",
+        ),
+        (ToolErrorKind::Cancelled, "The user stopped the turn while `tools__work` ran. It may or may not have happened."),
+    ];
+    for (kind, text) in cases {
+        let begun = Arc::new(Semaphore::new(0));
+        let begun_inside = begun.clone();
+        let tool = ScriptedTool::new("work", move |_, context| {
+            let begun = begun_inside.clone();
+            async move {
+                begun.add_permits(1);
+                context.cancel.cancelled().await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                Err(ToolError::new(kind, "half of it is written"))
+            }
+        });
+        let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__work", "{}")])]);
+        let world = world(provider, ScriptedSource::new("tools", [tool]), Setup::default()).await;
+        let sent = world.send("go").await;
+        begun.acquire().await.unwrap().forget();
+        world.engine.cancel(&world.id, None).await.unwrap();
+        assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), TurnState::Ended(TurnStatus::Cancelled));
+        assert_eq!(results(&world.journal().await), [format!("call_4_0 Error(Interrupted) {text}")]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_a_tool_does_not_heed_is_told_to_watchers_within_a_fifth_of_a_second() {
     let begun = Arc::new(Semaphore::new(0));
