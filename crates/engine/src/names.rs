@@ -1,6 +1,7 @@
 //! Qualified tool names: `source__tool`, valid for every provider.
 
 use sha2::{Digest, Sha256};
+use turnwright_core::nearest;
 
 /// The longest name that every provider takes.
 const MAX_NAME_BYTES: usize = 64;
@@ -24,6 +25,25 @@ pub(crate) fn may_let_in(glob: &str, source: &str) -> bool {
     let literal = glob.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
     let names_begin = readable(&format!("{source}__"));
     literal.starts_with(&names_begin) || (literal.len() < glob.len() && names_begin.starts_with(literal))
+}
+
+/// Those of these qualified names that were probably meant by one that there is not: those of tools that have just this name at their
+/// sources, else the one that it is a slip for, or those of the tool that it is a slip for.
+pub(crate) fn meant<'a>(called: &str, names: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
+    let of = |tool: &str| names.clone().filter(|name| own_name(name) == tool).collect::<Vec<_>>();
+    let exact = of(called);
+    if !exact.is_empty() {
+        return exact;
+    }
+    match nearest(called, names.clone()) {
+        Some(name) => vec![name],
+        None => nearest(called, names.clone().map(own_name)).map(of).unwrap_or_default(),
+    }
+}
+
+/// A qualified name without its source.
+fn own_name(name: &str) -> &str {
+    name.split_once("__").map_or(name, |(_, tool)| tool)
 }
 
 /// What is valid for every provider, as much as there is room for before a hash.
@@ -100,6 +120,16 @@ mod tests {
         assert_eq!(lets_in("files"), [false; 4]);
         let long = "x".repeat(90);
         assert!(may_let_in(&qualified(&long, "read"), &long));
+    }
+
+    #[test]
+    fn a_name_without_its_source_is_known_and_so_is_a_slip() {
+        let names = ["mail__send", "time__now", "weather__get_weather", "weather_2__get_weather"];
+        let is_meant = |called: &str| meant(called, names.into_iter()).join(" ");
+        assert_eq!(is_meant("get_weather"), "weather__get_weather weather_2__get_weather");
+        assert_eq!(is_meant("weather_get_weather"), "weather__get_weather");
+        assert_eq!(is_meant("getWether"), "weather__get_weather weather_2__get_weather");
+        assert_eq!(is_meant("paint"), "");
     }
 
     #[test]

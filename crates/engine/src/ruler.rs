@@ -13,6 +13,7 @@ use turnwright_core::{
 
 use crate::arguments::Validators;
 use crate::catalog::{Catalog, CatalogTool, definition_hash, matcher};
+use crate::names::meant;
 use crate::offering::find;
 use crate::writes::Writing;
 
@@ -154,7 +155,14 @@ impl TurnRuler<'_> {
     }
 
     fn no_such_tool(&self, call: &CallView<'_>) -> ToolResult {
-        let names: Vec<&str> = self.offered.iter().map(|tool| tool.name.as_str()).take(MAX_NAMES_TOLD).collect();
+        let mut names: Vec<&str> = self.offered.iter().map(|tool| tool.name.as_str()).collect();
+        let meant = meant(call.name, names.iter().copied());
+        names.sort_by_key(|name| !meant.contains(name));
+        let more = match names.len().saturating_sub(MAX_NAMES_TOLD) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        names.truncate(MAX_NAMES_TOLD);
         let text = if self.results.is_some() {
             format!(
                 "There is no tool `{}`; it is not among those that are held back either. Call `{SEARCH_TOOL}` to find one.",
@@ -163,7 +171,7 @@ impl TurnRuler<'_> {
         } else if names.is_empty() {
             format!("There is no tool `{}`, and no other.", call.name)
         } else {
-            format!("There is no tool `{}`. The tools are: {}.", call.name, names.join(", "))
+            format!("There is no tool `{}`. The tools are: {}{more}.", call.name, names.join(", "))
         };
         ToolResult::failed(call.id, ToolErrorKind::NotFound, text)
     }

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use turnwright_core::policy::{Action, Whose};
-use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErrorKind, ToolResult, nearest};
+use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErrorKind, ToolResult};
 
 use super::Engine;
 use crate::catalog::CatalogTool;
 use crate::driver::{Aids, run_alone};
-use crate::names::qualified;
+use crate::names::{meant, qualified};
 use crate::ruler::{Permit, Ready};
 use crate::{Chosen, EngineError, SettingsOverlay, shown_name};
 
@@ -110,7 +110,7 @@ impl Engine {
     /// The tool whose name was probably meant by one that there is not, among those of this moment.
     pub fn nearest_tool(&self, name: &str) -> Option<String> {
         let catalog = self.inner.catalogs.of(&self.user);
-        nearest(name, catalog.tools.iter().map(|tool| tool.definition.name.as_str())).map(str::to_owned)
+        meant(name, catalog.tools.iter().map(|tool| tool.definition.name.as_str())).first().map(|name| (*name).to_owned())
     }
 
     pub(super) fn no_such_tool(&self, name: &str) -> EngineError {

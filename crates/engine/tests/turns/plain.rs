@@ -170,7 +170,7 @@ async fn what_cannot_run_gets_a_result_that_tells_the_model_why() {
     assert_eq!(
         results,
         [
-            "call_4_0 Error(NotFound) There is no tool `tools__red`. The tools are: tools__fail, tools__panic, tools__read.",
+            "call_4_0 Error(NotFound) There is no tool `tools__red`. The tools are: tools__read, tools__fail, tools__panic.",
             "call_4_1 Error(InvalidArguments) `tools__read` did not run: the arguments do not fit the tool's schema: \"path\" is a required property.",
             "call_4_2 Error(InvalidArguments) `tools__read` did not run: the arguments are not valid JSON: EOF while parsing an object at line 1 column 7.",
             "call_4_3 Error(NotFound) no such file",
@@ -345,6 +345,18 @@ async fn what_a_tool_says_to_a_stop_is_told_beside_it() {
         assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), TurnState::Ended(TurnStatus::Cancelled));
         assert_eq!(results(&world.journal().await), [format!("call_4_0 Error(Interrupted) {text}")]);
     }
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_answered_with_the_one_that_was_meant_and_how_many_more_there_are() {
+    let others = (0..60).map(|number| ScriptedTool::echo(&format!("a{number:02}")));
+    let source = ScriptedSource::new("tools", others.chain([ScriptedTool::echo("get_weather")]));
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "get_weather", "{}")]), Answer::whole([text("I see.")])]);
+    let world = world(provider, source, Setup::default()).await;
+    assert_eq!(world.turn("go").await, completed());
+    let told = results(&world.journal().await).remove(0);
+    assert!(told.contains("The tools are: tools__get_weather, tools__a00, "), "{told}");
+    assert!(told.ends_with(", tools__a38 and 21 more."), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
