@@ -142,8 +142,9 @@ test("the boxes of the tools are what is stored, however long that takes and whe
   await first.continue();
   await (await next(2)).continue();
   await page.waitForFunction((id) => fetch(`/api/v1/conversations/${id}`).then((told) => told.json())
-    .then(({ tools }) => tools && !tools.includes("command__run")), id);
-  assert.equal((await place.api(`/conversations/${id}`)).tools.includes("filesystem__delete"), false);
+    .then(({ tools }) => tools?.includes("!command__run")), id);
+  const { tools } = await place.api(`/conversations/${id}`);
+  assert.deepEqual([tools[0], tools.includes("!filesystem__delete"), tools.includes("filesystem__read")], ["*", true, true]);
   await box(/^Write a file/).uncheck();
   await (await next(3)).abort();
   await dialog.getByRole("alert").getByText("The server cannot be reached.").waitFor();

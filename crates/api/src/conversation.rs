@@ -18,7 +18,8 @@ pub struct Conversation {
     pub system_prompt: Option<String>,
     /// What was chosen besides.
     pub settings: Settings,
-    /// Globs over tool names that narrow what is offered; null where all tools are.
+    /// Globs over tool names that narrow what is offered, the last that fits a name decides, and one with a `!` before it keeps
+    /// out (`["*", "!web__fetch"]`); null where all tools are.
     pub tools: Option<Vec<String>>,
     /// Whether it is kept however old it is.
     #[serde(default)]
@@ -72,7 +73,7 @@ pub struct ConversationRequest {
     /// Other settings.
     #[serde(default, deserialize_with = "object::plain")]
     pub settings: Settings,
-    /// Globs over tool names that narrow what is offered.
+    /// Globs over tool names that narrow what is offered; one with a `!` before it keeps out what those before it let in.
     pub tools: Option<Vec<String>>,
 }
 

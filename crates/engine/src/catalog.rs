@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use turnwright_core::secrets::Secrets;
@@ -14,7 +13,7 @@ use crate::pins::Known;
 use crate::schema::check_schema;
 use crate::source::shown_name;
 use crate::tool_search::ToolIndex;
-use crate::{KnownSecrets, SetAside, SourceTool, ToolFace, ToolSource, Visibility};
+use crate::{ChosenTools, KnownSecrets, SetAside, SourceTool, ToolFace, ToolSource, Visibility};
 
 /// A tool that can be called.
 #[derive(Debug, Clone)]
@@ -126,19 +125,15 @@ impl Catalog {
         if let Some(known) = chosen.get(globs) {
             return known.clone();
         }
-        let matchers: Vec<GlobMatcher> = globs.iter().filter_map(|glob| matcher(glob)).collect();
-        let is_in = |tool: &&CatalogTool| matchers.iter().any(|glob| glob.is_match(&tool.definition.name));
-        let left: Vec<_> = self.tools.iter().filter(is_in).map(|tool| tool.definition.clone()).collect();
+        let those = ChosenTools::of(globs);
+        let left: Vec<_> =
+            self.tools.iter().filter(|tool| those.has(&tool.definition.name)).map(|tool| tool.definition.clone()).collect();
         if chosen.len() >= MOST_CHOSEN {
             chosen.clear();
         }
         chosen.insert(globs.to_vec(), left.clone());
         left
     }
-}
-
-pub(crate) fn matcher(glob: &str) -> Option<GlobMatcher> {
-    GlobBuilder::new(glob).build().ok().map(|glob| glob.compile_matcher())
 }
 
 /// The sources, and their catalog, made anew when a source's tools change or the sources do.

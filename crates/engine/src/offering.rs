@@ -9,7 +9,9 @@ use turnwright_core::{
     TurnSettings, UserId, search_tool,
 };
 
-use crate::catalog::{Catalog, matcher};
+use crate::ChosenTools;
+use crate::catalog::Catalog;
+use crate::chosen_tools::{lets_in, matcher};
 use crate::engine::Engine;
 use crate::inner::Inner;
 
@@ -70,7 +72,8 @@ impl Engine {
         let is_idle = |glob: &&String| {
             // One that is set aside because it changed is told of elsewhere.
             let mut names = catalog.tools.iter().map(|tool| &tool.definition.name).chain(catalog.changed.keys());
-            matcher(glob).is_some_and(|glob| !names.any(|name| glob.is_match(name)))
+            // One that keeps out may do so for a source that is not there.
+            lets_in(glob) && matcher(glob).is_some_and(|glob| !names.any(|name| glob.is_match(name)))
         };
         Some(globs.iter().filter(is_idle).cloned().collect())
     }
@@ -185,11 +188,9 @@ pub(crate) fn find(
     offered: &[Arc<ToolDefinition>],
     (call, query, results): (CallId, &str, usize),
 ) -> (Vec<Arc<ToolDefinition>>, ToolResult) {
-    let globs: Option<Vec<_>> = settings.tools.as_ref().map(|globs| globs.iter().filter_map(|glob| matcher(glob)).collect());
+    let chosen = settings.tools.as_deref().map(ChosenTools::of);
     let is_meant = |name: &str| {
-        name != SEARCH_TOOL
-            && settings.client_tool(name).is_none()
-            && globs.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.is_match(name)))
+        name != SEARCH_TOOL && settings.client_tool(name).is_none() && chosen.as_ref().is_none_or(|chosen| chosen.has(name))
     };
     let at = |place: usize| catalog.tools.get(place);
     let places =

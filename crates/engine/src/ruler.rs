@@ -11,8 +11,10 @@ use turnwright_core::{
     ToolResult, TurnSettings,
 };
 
+use crate::ChosenTools;
 use crate::arguments::Validators;
-use crate::catalog::{Catalog, CatalogTool, definition_hash, matcher};
+use crate::catalog::{Catalog, CatalogTool, definition_hash};
+use crate::chosen_tools::matcher;
 use crate::names::meant;
 use crate::offering::find;
 use crate::writes::Writing;
@@ -96,7 +98,7 @@ pub(crate) struct TurnRuler<'a> {
 const MAX_NAMES_TOLD: usize = 40;
 
 /// Whether one of the globs takes a name.
-pub(crate) fn is_in(globs: &[String], name: &str) -> bool {
+fn is_in(globs: &[String], name: &str) -> bool {
     globs.iter().any(|glob| matcher(glob).is_some_and(|matcher| matcher.is_match(name)))
 }
 
@@ -217,7 +219,7 @@ impl Ruler for TurnRuler<'_> {
             return None;
         }
         let definition = &self.catalog.get(call.name)?.definition;
-        let is_meant = self.settings.tools.as_ref().is_none_or(|globs| is_in(globs, call.name));
+        let is_meant = self.settings.tools.as_deref().is_none_or(|globs| ChosenTools::of(globs).has(call.name));
         is_meant.then(|| {
             self.found.push(definition.clone());
             definition.clone()

@@ -8,6 +8,7 @@ use turnwright_core::{
 };
 
 use crate::StoreError;
+use crate::chosen_tools::of_glob;
 
 /// How many globs choose tools, and how many wildcards are in all of them: each is made ready for a turn.
 const MAX_GLOBS: usize = 1_000;
@@ -38,7 +39,7 @@ pub struct SettingsOverlay {
     /// How much a reasoning model should think.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// Globs over qualified tool names that narrow what is offered.
+    /// Globs over qualified tool names that narrow what is offered, as [`ChosenTools`](crate::ChosenTools) reads them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Whether and what the model must call before it may answer.
@@ -163,7 +164,7 @@ impl SettingsOverlay {
             let (count, limits) = (globs().count(), format!("limits {MAX_GLOBS} and {MAX_WILDCARDS}"));
             return Some(format!("tools and always_ask are {count} globs with {wildcards} wildcards, {limits}"));
         }
-        let bad_glob = globs().find_map(|glob| Some((glob, globset::Glob::new(glob).err()?)));
+        let bad_glob = globs().find_map(|glob| Some((glob, globset::Glob::new(of_glob(glob)).err()?)));
         bad_glob.map(|(glob, error)| format!("`{glob}` in tools is not a glob: {}", error.kind()))
     }
 }

@@ -568,6 +568,22 @@ async fn a_tool_can_be_chosen_before_its_server_is_started_and_given_up_after_it
 }
 
 #[tokio::test]
+async fn giving_up_one_tool_takes_none_away_of_those_that_are_not_there_at_the_moment() {
+    let server = server([]);
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    let path = "/api/v1/conversations/c1/tools";
+    server.source.set_tools([ScriptedTool::echo("touch")]);
+    let choice = json!({"server_id": "lab", "tool_name": "touch"});
+    assert_eq!(server.send(Method::DELETE, path, &choice, &[]).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(server.get("/api/v1/conversations/c1").await.json()["tools"], json!(["*", "!lab__touch"]));
+    server.source.set_tools([ScriptedTool::echo("look"), ScriptedTool::echo("touch")]);
+    let offered = server.get(path).await.json();
+    assert_eq!((&offered["data"][0]["id"], &offered["data"][1]), (&json!("lab__look"), &Value::Null));
+    server.post(path, choice).await;
+    assert_eq!(server.get("/api/v1/conversations/c1").await.json()["tools"], json!(["*"]));
+}
+
+#[tokio::test]
 async fn a_hidden_message_is_shown_no_more_and_pages_go_on_after_their_cursor() {
     let server = server([Answer::whole([text("One")]), Answer::whole([text("Two")])]);
     server.post("/api/v1/conversations/c1/chat", json!({"content": "A"})).await;

@@ -17,19 +17,6 @@ export function ToolsButton({ conversation, store }) {
     ${isOpen && html`<${Tools} conversation=${conversation} store=${store} close=${() => open(false)} />`}`;
 }
 
-/**
- * What a choice names of tools that are not there at the moment: it stays chosen.
- * @param {string[] | null | undefined} names globs @param {any[] | null} tools
- */
-function namedElsewhere(names, tools) {
-  const ids = (tools ?? []).map(({ id }) => id);
-  const isHere = (/** @type {string} */ name) => {
-    const [start = ""] = name.split(/[*?[{\\]/, 1);
-    return start === name ? ids.includes(name) : ids.some((id) => id.startsWith(start));
-  };
-  return (names ?? []).filter((name) => !isHere(name));
-}
-
 /** @param {{conversation: any, store: (change: any) => Promise<void>, close: () => void}} props */
 function Tools({ conversation, store, close }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
@@ -47,12 +34,14 @@ function Tools({ conversation, store, close }) {
       list(there);
     }, (error) => fail(sentence(error)));
   }, []);
-  const choose = async (/** @type {(tool: any) => boolean} */ isOffered, /** @type {string[]} */ elsewhere = namedElsewhere(conversation?.tools, tools)) => {
+  const choose = async (/** @type {(tool: any) => boolean} */ isOffered, /** @type {string[]} */ before = conversation?.tools ?? ["*"]) => {
     const chosen = (tools ?? []).map((tool) => ({ ...tool, enabled: isOffered(tool) }));
     list((lists.current[1] = chosen));
     fail("");
     try {
-      await store({ tools: chosen.every(({ enabled }) => enabled) ? null : [...chosen.filter(({ enabled }) => enabled).map(({ id }) => id), ...elsewhere] });
+      // The last that fits decides: what is said of tools that are not there at the moment stays.
+      const others = before.filter((name) => chosen.every(({ id }) => id !== name.replace("!", "")));
+      await store({ tools: chosen.every(({ enabled }) => enabled) ? null : [...others, ...chosen.map(({ id, enabled }) => (enabled ? "" : "!") + id)] });
       lists.current[0] = chosen;
     } catch (error) {
       fail(sentence(error));

@@ -24,11 +24,14 @@ use crate::inner::Inner;
 use crate::live::Live;
 use crate::names::hex;
 use crate::result_cache::ResultCache;
-use crate::ruler::{Ready, is_in};
+use crate::ruler::Ready;
 use crate::shelf::put_away;
 use crate::spool::PAGE_TOOL;
 use crate::telemetry::spans;
-use crate::{CallContext, Event, Fact, Progress, ProgressSink, SourceCall, Spool, Telemetry, ToolError, ToolOutput, ToolReply};
+use crate::{
+    CallContext, ChosenTools, Event, Fact, Progress, ProgressSink, SourceCall, Spool, Telemetry, ToolError, ToolOutput,
+    ToolReply,
+};
 
 /// How long a call that is told to end may take to give its real result.
 const GRACE: Duration = Duration::from_secs(5);
@@ -88,7 +91,7 @@ impl Aids {
     /// The same where the turn has none but these tools: which read on of a large result is said where they are there.
     #[must_use]
     pub(super) fn among(self, tools: Option<&[String]>) -> Self {
-        let can_read = tools.is_none_or(|globs| is_in(globs, PAGE_TOOL));
+        let can_read = tools.is_none_or(|globs| ChosenTools::of(globs).has(PAGE_TOOL));
         if can_read { self } else { Self { spool: self.spool.map(Spool::unread), ..self } }
     }
 

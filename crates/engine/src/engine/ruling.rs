@@ -7,10 +7,10 @@ use turnwright_core::policy::{
 use turnwright_core::{ApproveMode, ConversationId, Journal, TurnId};
 
 use super::{Conversation, Engine, not_there};
-use crate::EngineError;
 use crate::inner::Inner;
 use crate::live::Live;
-use crate::ruler::{asked, is_in, may_call};
+use crate::ruler::{asked, may_call};
+use crate::{ChosenTools, EngineError};
 
 /// What to remember of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,7 +187,7 @@ impl Engine {
         let policy = self.inner.policy.with(self.inner.rules.known().iter(), whose);
         let asked = asked(&settings, &tool.definition, &value);
         let mode = approve.unwrap_or(asked.mode);
-        let is_offered = settings.tools.as_ref().is_none_or(|globs| is_in(globs, name));
+        let is_offered = settings.tools.as_deref().is_none_or(|globs| ChosenTools::of(globs).has(name));
         let why_changed = catalog.why_changed(name).filter(|_| !is_known_to_turn);
         let checked = match why_changed {
             _ if !may_call(&settings) => Err("no tool may be called in its turn".to_owned()),

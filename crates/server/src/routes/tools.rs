@@ -1,15 +1,16 @@
 //! The tools of a conversation, in the form of mcp-open-client.
 //!
-//! A conversation offers all tools until somebody names one: from then on it offers those that are named.
+//! A conversation offers all tools until somebody names one: from then on it offers those that are named. One that is offered no
+//! more goes alone: the others stay, also those that are not there at the moment.
 
 use std::sync::Arc;
 
 use axum::response::Response;
-use globset::{Glob, GlobMatcher};
 use http::{HeaderMap, StatusCode};
 use turnwright_api as api;
 use turnwright_core::{ConversationId, ToolDefinition};
-use turnwright_engine::{ConversationChange, EngineError, SettingsOverlay, StoreError, qualified};
+use turnwright_engine::chosen_tools::{with, without};
+use turnwright_engine::{ChosenTools, ConversationChange, EngineError, SettingsOverlay, StoreError, qualified};
 
 use super::installation::{tool, with_set_aside};
 use super::{asked, json};
@@ -87,13 +88,7 @@ pub(super) async fn enable(
     let made = {
         let state = state.clone();
         async move {
-            let and_this = |tools: Option<Vec<String>>| {
-                let mut tools = tools.unwrap_or_default();
-                if !matchers(&tools).iter().any(|glob| glob.is_match(&name)) {
-                    tools.push(name.clone());
-                }
-                tools
-            };
+            let and_this = |tools: Option<Vec<String>>| with(&name, tools.unwrap_or_default());
             change(&state, &id, &whole.headers, and_this).await?;
             Ok(api::ConversationTool { tool: tool(&state, &definition), enabled: true })
         }
@@ -130,22 +125,10 @@ pub(super) async fn disable(
             if named.is_some_and(|named| named.contains(&name)) { name } else { return Err(missing) }
         }
     };
-    let all: Vec<String> = state.engine().tools().await.iter().map(|tool| tool.name.clone()).collect();
-    change(&state, &id, &whole.headers, |tools| without(&name, tools, &all)).await?;
+    let defaults = state.engine().defaults().tools.clone();
+    let all = || defaults.clone().unwrap_or_else(|| vec!["*".to_owned()]);
+    change(&state, &id, &whole.headers, |tools| without(&name, tools.unwrap_or_else(all))).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// What is chosen once this tool is not. What lets it in can only go by naming the others of `all` that it lets in; the rest stays,
-/// also what names a tool that is not there at the moment.
-fn without(name: &str, tools: Option<Vec<String>>, all: &[String]) -> Vec<String> {
-    let lets_in = |tools: &[String], tool: &str| matchers(tools).iter().any(|glob| glob.is_match(tool));
-    let tools = tools.unwrap_or_else(|| vec!["*".to_owned()]);
-    let (going, mut rest): (Vec<String>, Vec<String>) =
-        tools.into_iter().partition(|chosen| lets_in(std::slice::from_ref(chosen), name));
-    let others = all.iter().filter(|tool| *tool != name && lets_in(&going, tool) && !lets_in(&rest, tool));
-    let others: Vec<String> = others.cloned().collect();
-    rest.extend(others);
-    rest
 }
 
 #[derive(Debug, Default, serde::Deserialize, utoipa::IntoParams)]
@@ -159,9 +142,9 @@ pub(super) struct Named {
 
 async fn conversation_tools(state: &ServerState, id: &ConversationId) -> Result<Vec<api::ConversationTool>, ApiError> {
     let conversation = state.engine().conversation(id).await?;
-    let globs = conversation.overlay.over(&state.engine().defaults()).tools.map(|globs| matchers(&globs));
+    let chosen = conversation.overlay.over(&state.engine().defaults()).tools.map(|globs| ChosenTools::of(&globs));
     let tools = state.engine().tools().await;
-    let is_in = |name: &str| globs.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.is_match(name)));
+    let is_in = |name: &str| chosen.as_ref().is_none_or(|chosen| chosen.has(name));
     let told = tools.iter().map(|found| api::ConversationTool { tool: tool(state, found), enabled: is_in(&found.name) });
     Ok(told.collect())
 }
@@ -193,29 +176,5 @@ async fn change(
             Err(EngineError::Store(StoreError::Changed { .. })) => {}
             changed => return changed.map(drop).map_err(ApiError::from),
         }
-    }
-}
-
-fn matchers(globs: &[String]) -> Vec<GlobMatcher> {
-    globs.iter().filter_map(|glob| Some(Glob::new(glob).ok()?.compile_matcher())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without;
-
-    #[test]
-    fn what_is_offered_no_more_goes_and_what_is_not_there_at_the_moment_stays() {
-        let all = ["lab__look", "lab__touch", "web__fetch"].map(str::to_owned);
-        let rest = |tools: Option<&[&str]>| {
-            let tools = tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect());
-            without("lab__touch", tools, &all).join(" ")
-        };
-        assert_eq!(rest(None), "lab__look web__fetch");
-        assert_eq!(rest(Some(&["lab__touch", "gone__tool", "away__*", "lab__look"])), "gone__tool away__* lab__look");
-        assert_eq!(rest(Some(&["gone__tool", "lab__*", "web__*"])), "gone__tool web__* lab__look");
-        assert_eq!(rest(Some(&["*", "lab__look"])), "lab__look web__fetch");
-        assert_eq!(rest(Some(&["web__fetch"])), "web__fetch");
-        assert_eq!(rest(Some(&[])), "");
     }
 }
