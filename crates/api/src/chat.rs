@@ -118,7 +118,8 @@ pub struct ChatAnswer {
     pub success: bool,
     /// What was said.
     pub user_message: Option<Message>,
-    /// The turn's last assistant message; null where there is none.
+    /// The answer to it: the last one of the turn that saw it and nothing that was said later, or the turn's last where that one
+    /// only calls tools; null where no answer has seen it.
     pub assistant_message: Option<Message>,
     /// What became of it, in one sentence.
     pub message: String,

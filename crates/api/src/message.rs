@@ -35,6 +35,10 @@ pub struct Message {
     /// Whether a tool's message is a failure; absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// How a tool's call failed: `denied`, `invalid_arguments`, `not_found`, `permission_denied`, `execution_failed`, `timeout`,
+    /// `cancelled`, `unavailable` or `interrupted`; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<String>,
     /// The arguments that ran, where a person put them in the place of the call's; absent where nobody did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_arguments: Option<String>,

@@ -4,7 +4,7 @@ use turnwright_api as api;
 use turnwright_core::policy::Policy;
 use turnwright_core::{
     AssistantMessage, CallId, Completion, ContextKind, ContextPart, ContextPlace, Control, ConversationId, CutOffCause, Entry,
-    Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, Turn, TurnId, TurnStatus, Usage, text_of,
+    Journal, MessageId, Outcome, ProviderFailure, Seq, StopReason, StoredEntry, Turn, TurnId, TurnStatus, Usage, text_of,
 };
 use turnwright_engine::{TurnError, always, questions_in};
 
@@ -96,6 +96,24 @@ pub fn messages_after(journal: &Journal, cursor: Option<&str>, limit: usize) -> 
 /// One message of a person or a model; `None` where there is none of this name, or it is hidden.
 pub fn message(journal: &Journal, id: MessageId) -> Option<api::Message> {
     messages_of(journal, journal.entry(id.0).into_iter()).next()
+}
+
+/// The answer to what was said at `said` in this turn: the last one that saw it and nothing said later, else, where that one only
+/// calls tools, the last of the turn that saw it. `None` where no answer has seen it.
+pub fn answer_to(journal: &Journal, turn: TurnId, said: MessageId) -> Option<api::Message> {
+    let entries = || journal.turn_entries(turn);
+    let next = entries().find(|stored| stored.seq > said.0 && matches!(*stored.entry, Entry::User(_))).map(|next| next.seq);
+    let answers = entries().filter_map(|stored| match &*stored.entry {
+        Entry::Assistant(message) if message.saw >= said.0 && !journal.is_hidden(MessageId(stored.seq)) => {
+            Some((stored, message))
+        }
+        _ => None,
+    });
+    let answers: Vec<_> = answers.collect();
+    let its_own = answers.iter().rfind(|(_, message)| next.is_none_or(|next| message.saw < next));
+    let its_own = its_own.filter(|(_, message)| message.calls().next().is_none());
+    let (stored, _) = its_own.or(answers.last())?;
+    self::message(journal, MessageId(stored.seq))
 }
 
 /// Tokens as the API tells them.
@@ -281,6 +299,7 @@ fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a Store
             tool_call_id: None,
             name: None,
             is_error: None,
+            error_type: None,
             changed_arguments: None,
             context: context_of(journal, stored.seq),
         }],
@@ -320,6 +339,7 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
         tool_call_id: None,
         name: None,
         is_error: None,
+        error_type: None,
         changed_arguments: None,
         context: None,
     });
@@ -336,11 +356,21 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
             tool_call_id: Some(id.to_string()),
             name: Some(call.name.clone()),
             is_error: Some(result.outcome.is_error()),
+            error_type: error_type(result.outcome).map(str::to_owned),
             changed_arguments: changed_arguments(journal, id, result_entry.seq).map(str::to_owned),
             context: None,
         });
     }
     messages
+}
+
+/// How a call failed, in the words of `tools call`.
+fn error_type(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Success => None,
+        Outcome::Denied => Some("denied"),
+        Outcome::Error(kind) => Some(kind.as_str()),
+    }
 }
 
 /// The arguments that a person put in the place of a call's before its result at `seq`.

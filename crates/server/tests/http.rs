@@ -568,6 +568,18 @@ async fn a_tool_can_be_chosen_before_its_server_is_started_and_given_up_after_it
 }
 
 #[tokio::test]
+async fn a_message_that_nobody_answered_yet_has_no_answer_and_an_empty_answer_is_said_to_be_one() {
+    let server = server([Answer::whole([text("Let me see."), call(0, "lab__touch", "{}")])]);
+    let first = server.post("/api/v1/conversations/c1/chat", json!({"content": "one"})).await.json();
+    assert_eq!(first["assistant_message"]["content"], "Let me see.");
+    let second = server.post("/api/v1/conversations/c1/chat", json!({"content": "two"})).await.json();
+    assert_eq!((&second["user_message"]["content"], &second["assistant_message"]), (&json!("two"), &Value::Null));
+    let server = self::server([Answer::whole([text(" ")])]);
+    let empty = server.post("/api/v1/conversations/c1/chat", json!({"content": "one"})).await.json();
+    assert_eq!((&empty["success"], &empty["message"]), (&json!(true), &json!("The model ended with an empty answer")));
+}
+
+#[tokio::test]
 async fn giving_up_one_tool_takes_none_away_of_those_that_are_not_there_at_the_moment() {
     let server = server([]);
     server.post("/api/v1/conversations", json!({"id": "c1"})).await;

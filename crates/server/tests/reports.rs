@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use turnwright_api::{Message, Role, TurnReport};
 use turnwright_core::policy::Policy;
 use turnwright_core::{ApproveMode, ConversationId, Finish, FinishReason, ModelRef, NativeBlock, StreamDelta, TurnSettings};
@@ -94,6 +94,45 @@ async fn calls_that_never_ran_stay_each_with_a_failed_result() {
     let asked = report.messages[1].tool_calls.as_ref().unwrap();
     let arguments: Vec<&str> = asked.iter().map(|call| call.function.arguments.as_str()).collect();
     assert_eq!(arguments, ["{\"a\":", "[1]"], "arguments are the model's text as it came");
+}
+
+#[tokio::test]
+async fn a_failed_result_says_of_what_kind_it_is() {
+    let calls = Answer::whole([call(0, "nobody__knows", "{}"), call(1, "lab__echo", "{}")]);
+    let report = report_of(vec![ScriptedTool::echo("echo")], vec![calls, Answer::whole([text("Done")])], 25).await;
+    let kinds: Vec<_> = report.messages.iter().map(|message| message.error_type.as_deref()).collect();
+    assert_eq!(kinds, [None, None, Some("not_found"), None, None]);
+}
+
+/// The answers to the first and to the second of two messages, of which the second comes while the model answers.
+async fn answers(first: Vec<Answer>, gate: &Semaphore) -> [Option<String>; 2] {
+    let engine = engine(vec![ScriptedTool::echo("echo")], first, 25);
+    let id: ConversationId = "c1".parse().unwrap();
+    let one = engine.send(&id, NewMessage { create: true, ..NewMessage::text("One?") }).await.unwrap();
+    // The model is asked once its gate has been taken.
+    while gate.available_permits() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let two = engine.send(&id, NewMessage::text("Two?")).await.unwrap();
+    assert_eq!(one.turn_id, two.turn_id);
+    let unseen = report::answer_to(&engine.journal(&id).await.unwrap(), one.turn_id, two.message_id);
+    assert_eq!(unseen, None, "no answer has seen it");
+    gate.add_permits(9);
+    engine.wait(&id, one.turn_id).await.unwrap();
+    let journal = engine.journal(&id).await.unwrap();
+    [one, two].map(|sent| report::answer_to(&journal, sent.turn_id, sent.message_id)?.content)
+}
+
+#[tokio::test]
+async fn a_message_is_paired_with_the_answer_that_saw_it_and_nothing_later() {
+    let answer = |words: &str| Some(words.to_owned());
+    let gate = Arc::new(Semaphore::new(1));
+    let first = Answer::whole([text("one"), text(".")]).gated(&gate);
+    assert_eq!(answers(vec![first, Answer::whole([text("two.")])], &gate).await, [answer("one."), answer("two.")]);
+    // Its own answer only called a tool: what came of that, it was told together with the second.
+    let gate = Arc::new(Semaphore::new(1));
+    let first = Answer::whole([text("Let me look."), call(0, "lab__echo", "{}")]).gated(&gate);
+    assert_eq!(answers(vec![first, Answer::whole([text("both.")])], &gate).await, [answer("both."), answer("both.")]);
 }
 
 #[tokio::test]

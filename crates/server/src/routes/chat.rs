@@ -65,8 +65,8 @@ pub(super) async fn chat(
     let turn = turn_report(&journal, &id, sent.turn_id, state.engine().configured_policy());
     let turn = turn.ok_or_else(|| ApiError::not_found(format_args!("turn `{}`", sent.turn_id)))?;
     let user_message = report::message(&journal, sent.message_id);
-    let assistant_message = turn.messages.iter().rfind(|message| message.role == api::Role::Assistant).cloned();
-    let (success, message) = in_words(&turn);
+    let assistant_message = report::answer_to(&journal, sent.turn_id, sent.message_id);
+    let (success, message) = in_words(&turn, assistant_message.as_ref());
     Ok(json(StatusCode::OK, api::ChatAnswer { success, user_message, assistant_message, message, turn }))
 }
 
@@ -181,9 +181,14 @@ pub(super) fn on_waiting(choice: api::OnWaiting) -> OnWaiting {
 }
 
 /// Whether a turn went well, and what became of it in one sentence.
-fn in_words(turn: &api::TurnReport) -> (bool, String) {
+fn in_words(turn: &api::TurnReport, answer: Option<&api::Message>) -> (bool, String) {
+    let is_empty = answer.is_some_and(|answer| {
+        let says_nothing = |text: &Option<String>| text.as_ref().is_none_or(|text| text.trim().is_empty());
+        says_nothing(&answer.content) && says_nothing(&answer.refusal)
+    });
     let failure = || turn.error.as_ref().map(|error| error.message.clone()).unwrap_or_default();
     match turn.status.as_str() {
+        "completed" if is_empty => (true, "The model ended with an empty answer".to_owned()),
         "completed" => (true, "Chat completed successfully".to_owned()),
         "suspended" => (true, "The turn waits for a decision".to_owned()),
         "step_limit" => (true, "The step limit of this turn is reached".to_owned()),

@@ -31,8 +31,9 @@ pub(super) struct Form {
     format: Option<String>,
 }
 
-/// Oldest first. In the form of another, where one is named: a page is cut between steps alone, so it may hold more than
-/// `limit` messages where a step has many results; `limit` counts messages of the plain form.
+/// Oldest first, as they were stored: what somebody said while an answer was on its way stands before that answer, which had not seen
+/// it. In the form of another, where one is named, each answer stands behind what it saw, and a page is cut between steps alone, so it
+/// may hold more than `limit` messages where a step has many results; `limit` counts messages of the plain form.
 #[utoipa::path(
     get,
     path = "/conversations/{id}/messages",
