@@ -1,20 +1,17 @@
-// Puts the page together in web/made/page: our own files and the few modules of the libraries that they import, each made small by
-// itself, and compressed as gzip and as brotli. No bundler: a module stays a module, with its imports; the styles are one file, and so
-// are the grammars of the highlighter. Run by `cargo xtask page` after `npm ci`.
+// Puts the page together in the folder that it is told: our own files and the few modules of the libraries that they import, each made
+// small by itself, and compressed as brotli. No bundler: a module stays a module, with its imports; the styles are one file, and so are the
+// grammars of the highlighter. Run by `cargo xtask page` after `npm ci`, which compresses them as gzip too.
 
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { brotliCompressSync, constants } from "node:zlib";
 
 import { minify } from "terser";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const made = join(here, "made/page");
-/** Where it is put together: not beside it, since a folder of `made` that came and went has the server built again. */
-const making = join(here, `node_modules/.page.${process.pid}`);
-/** The most that all files of the page may be as gzip, in bytes: what every browser takes, also where it does not take brotli. */
-const MOST_BYTES = 160 * 1024;
+const [, , making] = process.argv;
+if (!making) throw new Error("name the folder: node build.mjs FOLDER");
 
 const highlight = "@highlightjs/cdn-assets/es";
 const languages = ["bash", "diff", "ini", "javascript", "json", "python", "rust"];
@@ -107,43 +104,10 @@ for (const library of new Set(["@preact/signals", "preact/hooks", ...Object.keys
   writeFileSync(path, text);
 }
 
-/** The smallest gzip that zlib makes of a text: which of its ways suits best differs from text to text. */
-const packed = (text) => {
-  const strategies = [constants.Z_DEFAULT_STRATEGY, constants.Z_FILTERED];
-  const ways = strategies.flatMap((strategy) => [5, 6, 7, 8, 9].map((memLevel) => gzipSync(text, { level: 9, memLevel, strategy })));
-  return ways.reduce((least, next) => (next.length < least.length ? next : least));
-};
-
-const bytes = { gzip: 0, brotli: 0 };
-const files = readdirSync(making, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-for (const file of files) {
+for (const file of readdirSync(making, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())) {
   const path = join(file.parentPath, file.name);
   const text = readFileSync(path);
-  const gzip = packed(text);
-  const brotli = brotliCompressSync(text, {
+  writeFileSync(`${path}.br`, brotliCompressSync(text, {
     params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY, [constants.BROTLI_PARAM_SIZE_HINT]: text.length },
-  });
-  bytes.gzip += gzip.length;
-  bytes.brotli += brotli.length;
-  writeFileSync(`${path}.gz`, gzip);
-  writeFileSync(`${path}.br`, brotli);
+  }));
 }
-const counted = `${bytes.gzip} bytes as gzip (limit ${MOST_BYTES}), ${bytes.brotli} as brotli`;
-if (bytes.gzip > MOST_BYTES) {
-  rmSync(making, { recursive: true, force: true });
-  throw new Error(`the page is ${counted}`);
-}
-/** What files hold, by their names below a folder; nothing where there is no such folder. */
-const held = (folder) => {
-  const there = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  const paths = there.map((entry) => join(entry.parentPath, entry.name)).sort();
-  return paths.map((path) => `${relative(folder, path)} ${readFileSync(path).toString("base64")}`).join("\n");
-};
-// Where it comes out the same the one that is there stays: a newer one would have the server built again.
-if (existsSync(made) && held(made) === held(making)) {
-  rmSync(making, { recursive: true, force: true });
-} else {
-  rmSync(made, { recursive: true, force: true });
-  renameSync(making, made);
-}
-console.error(`page: ${files.length} files, ${counted}, in web/made/page`);

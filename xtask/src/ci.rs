@@ -83,7 +83,7 @@ pub(crate) fn run() -> ExitCode {
 /// Everything but the tests.
 fn checks() -> Result<(), String> {
     if page::has_npm() {
-        say("==> page: npm ci, node build.mjs, tsc");
+        say("==> page: npm ci, node build.mjs, gzip, tsc");
         page::check().map_err(|why| format!("page: {why}"))?;
     } else {
         say("note: the page is neither made nor checked: Node.js with npm is not installed");

@@ -1,12 +1,13 @@
 //! The project's own tasks, run as `cargo xtask TASK`: nothing to install besides Rust.
 //!
-//! The program has no dependencies, so that it is there at once. What the tree must look like is not checked here but by
+//! The program has next to no dependencies, so that it is there at once. What the tree must look like is not checked here but by
 //! this package's tests, which are run with all the others.
 
 mod chaos;
 mod ci;
 mod dist;
 mod load;
+mod pack;
 mod page;
 mod scale;
 mod skips;

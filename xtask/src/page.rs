@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::{cargo, say};
+use crate::{cargo, pack, say};
 
 /// Which of the packages are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,33 @@ fn put_together(packages: Packages) -> Result<(), String> {
         return Err("Node.js with npm is not installed".to_owned());
     }
     install(packages)?;
-    run("node", &[OsStr::new("build.mjs")])
+    // Not beside what it replaces: a folder of `made` that came and went has the server built again.
+    let making = web().join(format!("node_modules/.page.{}", std::process::id()));
+    let made = make_in(&making);
+    if making.is_dir() {
+        remove(&making)?;
+    }
+    made
+}
+
+/// Makes the page in a folder, and puts it where the server has it from. Where it comes out the same the one that is there stays: a newer one
+/// would have the server built again.
+fn make_in(making: &Path) -> Result<(), String> {
+    run("node", &[OsStr::new("build.mjs"), making.as_os_str()])?;
+    let counted = pack::pack(making)?;
+    let made = web().join("made/page");
+    if !pack::are_same(&made, making)? {
+        if made.is_dir() {
+            remove(&made)?;
+        }
+        std::fs::rename(making, &made).map_err(|error| format!("{}: {error}", made.display()))?;
+    }
+    say(&format!("page: {counted}, in web/made/page"));
+    Ok(())
+}
+
+fn remove(folder: &Path) -> Result<(), String> {
+    std::fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 /// Installs exactly what the lock file names, where that was not done.
