@@ -4,10 +4,14 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
 
+const kinds = fileURLToPath(new URL("kinds.mjs", import.meta.url));
 let place;
-before(async () => { place = await startPlace(); });
+before(async () => {
+  place = await startPlace({ config: `[mcp.servers.kinds]\ncommand = "node"\nargs = ${JSON.stringify([kinds, "."])}\n` });
+});
 after(async () => { await closeBrowser(); await place?.stop(); });
 
 const write = (path, content = "line one\nline two\n") => `tool filesystem__write ${JSON.stringify({ path, content })}`;
@@ -211,6 +215,47 @@ test("a call that a person changed shows what ran, and what the model asked for"
     await card.getByRole("button", { name: /^Copy as command/ }).click();
     assert.match(await page.evaluate(() => navigator.clipboard.readText()), /"path":"ran\.txt"/);
   }
+  assert.deepEqual(page.wrong, []);
+});
+
+test("numbers that JavaScript would round are shown, edited, sent and stored as they are", async () => {
+  const page = await lookAt(place);
+  const ID = "1234567890123456789";
+  const ask = page.getByRole("group", { name: "Decision about repeats" }).first();
+  await say(page, `tool kinds__repeats {"to":${ID},"words":"hi"}`);
+  await ask.getByText(`"to": ${ID}`).waitFor();
+  await ask.getByRole("button", { name: "Edit arguments" }).click();
+  assert.equal(await ask.getByRole("textbox").inputValue(), `{\n  "to": ${ID},\n  "words": "hi"\n}`);
+  await ask.getByRole("button", { name: "As a form" }).click();
+  assert.equal(await ask.getByLabel(/^to/).inputValue(), ID);
+  await ask.getByLabel(/^words/).fill("hello");
+  await ask.getByRole("button", { name: "Allow as changed" }).click();
+  await isOver(page);
+  const card = page.locator(".card");
+  for (const again of [false, true]) {
+    if (again) await page.reload();
+    await card.locator("summary .short", { hasText: `changed: ${ID}` }).waitFor();
+    await card.locator("summary").first().click();
+    await card.getByText(`called with {"to":${ID},"words":"hello"}`).waitFor();
+    await card.getByRole("button", { name: /^Copy as command/ }).click();
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), new RegExp(`"to":${ID}`));
+  }
+  // In a form a number is as it is typed, and so it is in a rule.
+  await say(page, `tool kinds__repeats {"to":${ID}}`);
+  await ask.getByRole("button", { name: "Edit arguments" }).click();
+  await ask.getByRole("button", { name: "As a form" }).click();
+  await ask.getByLabel(/^to/).fill("9876543210987654321");
+  await ask.getByRole("button", { name: "As JSON" }).click();
+  assert.match(await ask.getByRole("textbox").inputValue(), /: 9876543210987654321\n/);
+  await ask.getByRole("button", { name: "Leave as it was" }).click();
+  await ask.getByRole("button", { name: "always" }).click();
+  const form = page.getByRole("form", { name: "The rule that is stored" });
+  await form.getByLabel(/^Conditions/).fill(`{"to":{"one_of":[${ID}]}}`);
+  await form.getByText(`[${ID}]`).first().waitFor();
+  await form.getByRole("button", { name: "Allow and store" }).click();
+  await page.getByText("The tool said").nth(1).waitFor();
+  const told = await (await fetch(`${place.base}/api/v1/approvals/rules`)).text();
+  assert.match(told, new RegExp(ID));
   assert.deepEqual(page.wrong, []);
 });
 

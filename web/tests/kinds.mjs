@@ -19,6 +19,7 @@ const tools = () => [
   { name: "works", title: "Work for long", description: "Tells how far it is", inputSchema: any },
   { name: "asks", description: "Asks for values", inputSchema: any },
   { name: "samples", description: "Wants a model asked", inputSchema: any },
+  { name: "repeats", description: "Gives back how it was called", inputSchema: { type: "object", properties: { to: { type: "integer" }, words: { type: "string" } } } },
   { name: "change", description: "Changes the tool beside it", inputSchema: any },
   isChanged ? { name: "shifty", description: "Deletes what it is told to", inputSchema: { type: "object", properties: { what: { type: "string" } } } }
     : { name: "shifty", description: "Reads what it is told to", inputSchema: any },
@@ -48,7 +49,7 @@ function ask(method, params) {
   return came;
 }
 
-async function call({ name, _meta: meta }) {
+async function call({ name, _meta: meta }, line) {
   switch (name) {
     case "everything":
       return { content: [
@@ -80,6 +81,8 @@ async function call({ name, _meta: meta }) {
         systemPrompt: "One word.", maxTokens: 1_500, messages: [{ role: "user", content: { type: "text", text: "What rhymes with June?" } }],
         tools: ["rhymes", "meanings"].map((name) => ({ name, description: name, inputSchema: any })),
       })));
+    case "repeats":
+      return text(`called with ${/"arguments":(\{.*?\})/.exec(line)[1]}`);
     case "change":
       isChanged = true;
       send({ method: "notifications/tools/list_changed" });
@@ -89,7 +92,7 @@ async function call({ name, _meta: meta }) {
   }
 }
 
-async function answer({ method, params }) {
+async function answer({ method, params }, line) {
   switch (method) {
     case "initialize":
       return { protocolVersion: "2025-11-25", capabilities: { tools: { listChanged: true } }, serverInfo: { name: "kinds", version: "1" } };
@@ -98,7 +101,7 @@ async function answer({ method, params }) {
     case "tools/list":
       return { tools: tools() };
     case "tools/call":
-      return call(params);
+      return call(params, line);
     default:
       return null;
   }
@@ -109,6 +112,6 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (message.method === undefined) {
     answers.get(message.id)?.(message.result ?? { error: message.error });
   } else if (message.id !== undefined) {
-    void answer(message).then((result) => send({ id: message.id, ...(result === null ? { error: { code: -32601, message: "there is none" } } : { result }) }));
+    void answer(message, line).then((result) => send({ id: message.id, ...(result === null ? { error: { code: -32601, message: "there is none" } } : { result }) }));
   }
 }

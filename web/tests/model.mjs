@@ -52,7 +52,7 @@ export async function startModel() {
       text: (content) => say({ delta: { content }, finish_reason: null }),
       think: (reasoning_content) => say({ delta: { reasoning_content }, finish_reason: null }),
       call: (index, name, input) => say({
-        delta: { tool_calls: [{ index, id: `c${index}`, type: "function", function: { name, arguments: JSON.stringify(input) } }] },
+        delta: { tool_calls: [{ index, id: `c${index}`, type: "function", function: { name, arguments: typeof input === "string" ? input : JSON.stringify(input) } }] },
         finish_reason: null,
       }),
       /** A call whose arguments stop in the middle until the gate opens. */
@@ -165,7 +165,8 @@ async function answer(asked, { text, think, call, partly, gate }) {
   const wanted = question.match(/^tool (\S+) (\{.*\})$/s);
   if (wanted) {
     await text("I will look. ");
-    await call(0, wanted[1], JSON.parse(wanted[2]));
+    // As it is written: numbers of any size stay as they are.
+    await call(0, wanted[1], wanted[2]);
     return "tool_calls";
   }
   const beside = question.match(/^partly (\S+) (\S+) (\{.*?\}) (\S+) (\{.*\})$/s);

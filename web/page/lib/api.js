@@ -1,5 +1,7 @@
 // The HTTP API: JSON in and out, and failures as sentences for people.
 
+import { exact, plain } from "./exact.js";
+
 /** The longest that is waited before something is tried again. */
 export const MOST_WAIT_MS = 5_000;
 
@@ -58,7 +60,7 @@ export async function refusal(response) {
 /**
  * All of a list, page by page.
  * @param {string} path below /api/v1, perhaps with a query
- * @param {{signal?: AbortSignal}} [options]
+ * @param {{signal?: AbortSignal, isExact?: boolean}} [options]
  * @returns {Promise<any[]>}
  */
 export async function listed(path, options) {
@@ -66,9 +68,18 @@ export async function listed(path, options) {
 }
 
 /**
+ * What waits for a person, with the rules that are proposed as they are to be stored.
+ * @param {string} path
+ * @param {{signal?: AbortSignal}} [options]
+ * @returns {Promise<any[]>}
+ */
+export const waitsAt = async (path, options) =>
+  (await listed(path, { ...options, isExact: true })).map((wait) => ({ ...plain(wait), always: wait.always }));
+
+/**
  * The same with what the first page tells beside it.
  * @param {string} path below /api/v1, perhaps with a query
- * @param {{signal?: AbortSignal}} [options]
+ * @param {{signal?: AbortSignal, isExact?: boolean}} [options]
  * @returns {Promise<any>}
  */
 export async function wholeList(path, options) {
@@ -83,7 +94,7 @@ export async function wholeList(path, options) {
 
 /**
  * @param {string} path below /api/v1
- * @param {{method?: string, body?: unknown, form?: FormData, key?: string, signal?: AbortSignal, keepalive?: boolean}} [options]
+ * @param {{method?: string, body?: unknown, form?: FormData, key?: string, signal?: AbortSignal, keepalive?: boolean, isExact?: boolean}} [options]
  * @returns {Promise<any>}
  */
 export async function call(path, options = {}) {
@@ -108,7 +119,7 @@ export async function call(path, options = {}) {
   if (!response.ok) throw await refusal(response);
   if (response.status === 204) return null;
   try {
-    return await response.json();
+    return options.isExact ? exact(await response.text()) : await response.json();
   } catch {
     throw new Refused(0, "The server's answer broke off.");
   }

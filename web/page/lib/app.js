@@ -1,7 +1,7 @@
 // What the whole page shares: where it is, the conversations, what waits, the models.
 
 import { computed, signal } from "@preact/signals";
-import { call, fresh, listed as whole, part, Refused, sentence } from "./api.js";
+import { call, fresh, listed as whole, part, Refused, sentence, waitsAt } from "./api.js";
 import { OpenConversation } from "./conversation.js";
 
 /** @typedef {{screen: "chat", id: string | null} | {screen: "turn", id: string, turn: string} | {screen: "inbox" | "servers" | "usage" | "settings"}} Place */
@@ -122,7 +122,7 @@ export async function loadConversations(more = 0) {
 export async function loadInbox() {
   try {
     const before = new Set(inbox.value.map((wait) => wait.conversation_id + wait.id));
-    const waits = await whole("/approvals");
+    const waits = await waitsAt("/approvals");
     if (waits.some((/** @type {any} */ wait) => !before.has(wait.conversation_id + wait.id))) {
       const names = waits.map((/** @type {any} */ wait) => wait.name);
       announce(`Waiting for your decision: ${[...new Set(names)].join(", ")}`);

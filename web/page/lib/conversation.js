@@ -4,7 +4,8 @@
 // put together anew: nothing can be lost or doubled. Between turns we listen for anything that happens.
 
 import { batch, signal } from "@preact/signals";
-import { call, listed, MOST_WAIT_MS, part, Refused, sentence } from "./api.js";
+import { call, MOST_WAIT_MS, part, Refused, sentence, waitsAt } from "./api.js";
+import { exact, plain } from "./exact.js";
 import { emptyMessage, isAsFar, take } from "./message.js";
 import { outboxOf } from "./outbox.js";
 import { follow } from "./stream.js";
@@ -194,12 +195,12 @@ export class OpenConversation {
     }
     const known = this.turns.value;
     const limit = known.length === 0 ? FIRST_TURNS : 3;
-    let page = await call(`${this.path}/turns?limit=${limit}`, { signal });
+    let page = await this.#page(`limit=${limit}`);
     if (known.length > 0 && page.has_more && !page.data.some((/** @type {any} */ turn) => known.some(({ id }) => id === turn.id))) {
-      page = await call(`${this.path}/turns?limit=${FIRST_TURNS}`, { signal });
+      page = await this.#page(`limit=${FIRST_TURNS}`);
       known.length = 0;
     }
-    const waits = info.turn && info.turn.status !== "completed" ? await listed(`${this.path}/calls`, { signal }) : [];
+    const waits = info.turn && info.turn.status !== "completed" ? await waitsAt(`${this.path}/calls`, { signal }) : [];
     batch(() => {
       this.seen = info.last_seq ?? 0;
       this.told(info);
@@ -216,10 +217,15 @@ export class OpenConversation {
     this.page.onChange();
   }
 
+  /** Some turns, with what their calls were called with as it is written. @param {string} which */
+  #page(which) {
+    return call(`${this.path}/turns?${which}`, { signal: this.closing.signal, isExact: true });
+  }
+
   async loadOlder() {
     const cursor = this.older.value;
     if (!cursor) return;
-    const page = await call(`${this.path}/turns?limit=${FIRST_TURNS}&cursor=${part(cursor)}`, { signal: this.closing.signal });
+    const page = await this.#page(`limit=${FIRST_TURNS}&cursor=${part(cursor)}`);
     batch(() => {
       this.turns.value = [...page.data.map((/** @type {any} */ told) => this.#turn(told)), ...this.turns.value];
       this.older.value = page.next_cursor;
@@ -237,7 +243,7 @@ export class OpenConversation {
     // A turn that runs is told by its stream, which is further than what was asked for before.
     const isTold = told.status === "running" && known && known.message.parts.length >= message.parts.length;
     return {
-      id: told.id, messageId: told.message_id, content: told.content, createdAt: told.created_at, status: told.status,
+      id: told.id, messageId: told.message_id, content: plain(told.content ?? null), createdAt: told.created_at, status: told.status,
       message: isTold ? known.message : message, rev: signal(0),
     };
   }
@@ -259,7 +265,7 @@ export class OpenConversation {
     try {
       const ended = await follow(`api/v1${this.path}/stream`, (data) => {
         if (data === "[DONE]") return;
-        const chunk = JSON.parse(data);
+        const chunk = exact(data);
         if (message.parts.length === 0 && chunk.type === "start" && chunk.messageMetadata?.turnId !== turn.id) {
           throw new Refused(0, "Another turn began.");
         }
@@ -278,7 +284,7 @@ export class OpenConversation {
   /** Why a call is asked about stands beside the call. */
   async #lookWhatWaits() {
     try {
-      const waits = await listed(`${this.path}/calls`, { signal: this.closing.signal });
+      const waits = await waitsAt(`${this.path}/calls`, { signal: this.closing.signal });
       this.waiting.value = new Map(waits.map((/** @type {any} */ wait) => [wait.id, wait]));
     } catch {
       // It can be answered without, and is asked for again where the turn parks.

@@ -1,5 +1,7 @@
 // The message that a turn is, put together from the chunks of the AI SDK UI message stream.
 
+import { plain } from "./exact.js";
+
 /**
  * @typedef {{kind: "text" | "reasoning", key: string, text: string, isDone: boolean, rev: number}} TextPart
  * @typedef {{id: string, reason: string, isAutomatic: boolean, isApproved: boolean | null, answerReason: string}} Approval
@@ -12,7 +14,7 @@
  * @property {string} tool
  * @property {string} title
  * @property {string} inputText
- * @property {any} input
+ * @property {any} input with numbers as they are written
  * @property {any} changed what a person put in its place, which is what ran
  * @property {CallState} state
  * @property {Approval | null} approval
@@ -67,9 +69,11 @@ export function isAsFar(message, shown) {
 /**
  * Takes a chunk. One of a kind that is not known is left alone: a newer server may say more.
  * @param {Message} message
- * @param {any} chunk
+ * @param {any} told
  */
-export function take(message, chunk) {
+export function take(message, told) {
+  // All numbers are to reckon with, but for those that somebody is to decide about.
+  const chunk = told.delta === undefined ? plain(told) : told;
   switch (chunk.type) {
     case "start":
       message.model = chunk.messageMetadata?.model ?? "";
@@ -146,7 +150,7 @@ export function take(message, chunk) {
       message.isOver = true;
       break;
     default:
-      if (String(chunk.type).startsWith("tool-")) takeOfCall(message, chunk);
+      if (String(chunk.type).startsWith("tool-")) takeOfCall(message, chunk, told);
       else if (chunk.type === "data-progress") progress(message, chunk.data);
   }
 }
@@ -154,8 +158,9 @@ export function take(message, chunk) {
 /**
  * @param {Message} message
  * @param {any} chunk
+ * @param {any} told the same with numbers as they are written
  */
-function takeOfCall(message, chunk) {
+function takeOfCall(message, chunk, told) {
   const id = chunk.toolCallId ?? callOfApproval(chunk.approvalId);
   const call = callOf(message, id) ?? (chunk.toolName ? newCall(message, id) : null);
   if (!call) return;
@@ -164,14 +169,14 @@ function takeOfCall(message, chunk) {
   call.title = chunk.title ?? call.title;
   call.server = chunk.toolMetadata?.server ?? call.server;
   call.tool = chunk.toolMetadata?.tool ?? call.tool;
-  call.changed = chunk.toolMetadata?.changedArguments ?? call.changed;
+  call.changed = told.toolMetadata?.changedArguments ?? call.changed;
   call.durationMs = chunk.toolMetadata?.durationMs ?? call.durationMs;
   switch (chunk.type) {
     case "tool-input-delta":
       call.inputText += chunk.inputTextDelta;
       break;
     case "tool-input-available":
-      call.input = chunk.input;
+      call.input = told.input;
       call.state = "ready";
       break;
     case "tool-input-error":

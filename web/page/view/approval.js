@@ -3,6 +3,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { announce, tell, tellError } from "../lib/app.js";
+import { pretty } from "../lib/exact.js";
 import { html } from "../lib/html.js";
 import { store, stored } from "../lib/kept.js";
 import { Arguments, readArguments } from "./arguments.js";
@@ -36,10 +37,10 @@ export function forgetWritten(place) {
 }
 
 /**
- * @param {{name: string, title: string, server: string, input: any, wait: any, place?: string, decide: (body: any) => Promise<any>}} props
- * `place`: where changed arguments and a reason are kept until they are decided about
+ * @param {{name: string, title: string, server: string, text: string, wait: any, place?: string, decide: (body: any) => Promise<any>}} props
+ * `text`: the arguments as they are sent; `place`: where changed arguments and a reason are kept until they are decided about
  */
-export function Approve({ name, title, server, input, wait, place = "", decide }) {
+export function Approve({ name, title, server, text: sent, wait, place = "", decide }) {
   const kept = useRef(stored(place, "")).current;
   const why = useRef(stored(reasonAt(place), "")).current;
   const [mode, turn] = useState(/** @type {Mode} */ (kept ? "editing" : why ? "denying" : "asking"));
@@ -49,6 +50,8 @@ export function Approve({ name, title, server, input, wait, place = "", decide }
   const [isSending, sending] = useState(false);
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const { always } = wait;
+  const { text: read, problem } = readArguments(sent);
+  const text = problem ? JSON.stringify({ arguments: sent }) : read;
   const canAllow = wait.reason === "approval" || wait.reason === "definition_changed" || wait.reason === "loop";
   // Before the next key comes: what is typed as a reason must never be taken for a decision.
   const isMet = useRef(false);
@@ -85,12 +88,12 @@ export function Approve({ name, title, server, input, wait, place = "", decide }
     if (place) store(reasonAt(place), text || null);
   };
   const allowChanged = () => {
-    const { value, problem } = readArguments(written);
+    const { text, problem } = readArguments(written);
     if (problem) fail(problem);
-    else void send({ decision: "allow", arguments: value });
+    else void send({ decision: "allow", arguments: text });
   };
   const edit = () => {
-    write(written || JSON.stringify(input, null, 2));
+    write(written || pretty(text));
     turn("editing");
   };
   const back = () => {
@@ -133,7 +136,7 @@ export function Approve({ name, title, server, input, wait, place = "", decide }
       ${" "}<span class="faint">${wait.rule ? html`Why: <code>${wait.rule}</code>.` : wait.note}</span></p>
     ${wait.reason === "definition_changed" && html`<${ChangedDefinition} name=${name} />`}
     ${mode === "editing" ? html`<${Arguments} name=${name} text=${written} failure=${failure} write=${(/** @type {string} */ text) => { fail(""); write(text); keep(text || null); }} />`
-      : html`<${WhatWillHappen} name=${name} server=${server} input=${input} />`}
+      : html`<${WhatWillHappen} name=${name} server=${server} text=${text} />`}
     ${failure && mode !== "editing" && html`<p class="failure" role="alert">${failure}</p>`}
     ${mode === "ruling" && html`<${RuleEditor} rule=${always} isSending=${isSending} back=${back}
       store=${(/** @type {string} */ decision, /** @type {any} */ remember) => send({ decision, remember })} />`}

@@ -3,20 +3,22 @@
 import { useEffect, useState } from "preact/hooks";
 import { sentence } from "../lib/api.js";
 import { toolNamed } from "../lib/app.js";
+import { exact, isRounded, written } from "../lib/exact.js";
 import { html } from "../lib/html.js";
 import { Field, fieldOf } from "./form.js";
 
 /**
- * @param {string} text
- * @returns {{value: any, problem: string}}
+ * @param {string} typed
+ * @returns {{value: any, text: string, problem: string}} `text`: what is sent, in which no number is rounded
  */
-export function readArguments(text) {
+export function readArguments(typed) {
+  const text = typed.trim() || "{}";
   try {
-    const value = JSON.parse(text.trim() === "" ? "{}" : text);
-    if (value !== null && typeof value === "object" && !Array.isArray(value)) return { value, problem: "" };
-    return { value: null, problem: "The arguments are not a JSON object." };
+    const value = exact(text);
+    if (value !== null && typeof value === "object" && !Array.isArray(value)) return { value, text, problem: "" };
+    return { value: null, text, problem: "The arguments are not a JSON object." };
   } catch (error) {
-    return { value: null, problem: `The arguments are not JSON: ${sentence(error)}` };
+    return { value: null, text, problem: `The arguments are not JSON: ${sentence(error)}` };
   }
 }
 
@@ -29,7 +31,7 @@ export function Arguments({ name, text, write, schema: given, failure = "" }) {
   }, [name]);
   const { value } = readArguments(text);
   const properties = schema?.properties ?? {};
-  const canForm = value !== null && Object.keys(properties).length > 0;
+  const canForm = value !== null && !isRounded(text) && Object.keys(properties).length > 0;
   const show = (/** @type {boolean} */ isForm) => {
     form(isForm);
     // What was wrong is said of what was shown.
@@ -61,7 +63,7 @@ function without(value, key) {
 /** @param {{name: string, schema: any, field: any, value: any, wrong: string, set: (value: any) => void}} props */
 function Argument({ name, schema, field, value, wrong, set }) {
   const read = fieldOf(name, field, schema);
-  const start = read.kind === "json" ? (value === undefined ? "" : JSON.stringify(value)) : (value ?? (read.kind === "several" ? [] : read.kind === "boolean" ? false : ""));
+  const start = read.kind === "json" ? (value === undefined ? "" : JSON.stringify(value)) : (written(value) ?? (read.kind === "several" ? [] : read.kind === "boolean" ? false : ""));
   // What is typed may not be a value yet.
   const [typed, type] = useState(start);
   const isLong = read.kind === "string" && typeof value === "string" && (value.length > 60 || value.includes("\n"));

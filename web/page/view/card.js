@@ -1,6 +1,7 @@
 // A tool call as a card: one line while closed, everything while open.
 
 import { useEffect } from "preact/hooks";
+import { written } from "../lib/exact.js";
 import { html } from "../lib/html.js";
 import { Approve, forgetWritten } from "./approval.js";
 import { suggest } from "./composer.js";
@@ -30,6 +31,7 @@ export function CallCard({ part, conversation, isOpen }) {
   const isAsking = part.state === "asking" && isOpen;
   const name = part.title || part.tool || part.name;
   const place = `arguments ${conversation.id} ${part.key}`;
+  const wait = conversation.waiting.value.get(part.key);
   const isDecided = part.state !== "asking";
   useEffect(() => {
     if (isDecided) forgetWritten(place);
@@ -57,8 +59,8 @@ export function CallCard({ part, conversation, isOpen }) {
     </details>
     ${part.progress && html`<div class="closed-only"><${ProgressBar} progress=${part.progress} /></div>`}
     <${McpApp} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />
-    ${isAsking && html`<${Approve} name=${part.name} title=${name} server=${part.server} input=${part.input ?? {}} place=${place}
-      wait=${conversation.waiting.value.get(part.key) ?? { reason: "approval", rule: null, note: part.approval?.reason, approval_id: part.approval?.id }}
+    ${isAsking && html`<${Approve} name=${part.name} title=${name} server=${part.server} text=${wait?.arguments ?? JSON.stringify(part.input ?? {})} place=${place}
+      wait=${wait ?? { reason: "approval", rule: null, note: part.approval?.reason, approval_id: part.approval?.id }}
       decide=${(/** @type {any} */ body) => conversation.decide(part.key, body)} />`}
   </div>`;
 }
@@ -108,7 +110,7 @@ const ran = (part) => part.changed ?? part.input;
 /** The argument that says most, in one line. @param {CallPart} part */
 function short(part) {
   if (part.input === undefined) return part.inputText.slice(-80);
-  const first = Object.values(ran(part) ?? {}).find((value) => typeof value === "string" || typeof value === "number");
+  const first = Object.values(ran(part) ?? {}).map(written).find((value) => typeof value === "string" || typeof value === "number");
   return String(first ?? "").replace(/\s+/g, " ").slice(0, 120);
 }
 

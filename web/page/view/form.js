@@ -2,6 +2,7 @@
 
 import { useEffect, useId, useState } from "preact/hooks";
 import { Refused, sentence } from "../lib/api.js";
+import { exact } from "../lib/exact.js";
 import { html } from "../lib/html.js";
 import { store, stored } from "../lib/kept.js";
 
@@ -148,7 +149,7 @@ export function fieldOf(name, schema, form) {
       return { ...field, kind: "boolean", choices, start: schema.default ?? false, read: (value) => value };
     case "number":
     case "integer":
-      return { ...field, kind: "number", choices, start: schema.default ?? "", read: (value) => (value === "" ? undefined : Number(value)) };
+      return { ...field, kind: "number", choices, start: schema.default ?? "", read: (value) => (value === "" ? undefined : numberIn(value)) };
     case "string":
       return { ...field, kind: "string", choices, start: schema.default ?? "", read: (value) => (value === "" ? undefined : value) };
     default:
@@ -168,10 +169,13 @@ function withoutNull(schema) {
 }
 
 /** @param {string} text */
+const numberIn = (text) => (/^-?[1-9]\d{15,}$/.test(text) ? exact(text) : Number(text));
+
+/** @param {string} text */
 function readJson(text) {
   if (text.trim() === "") return undefined;
   try {
-    return JSON.parse(text);
+    return exact(text);
   } catch {
     return text;
   }

@@ -39,12 +39,6 @@ function Waiting({ wait }) {
       await loadInbox();
     }
   };
-  let input = {};
-  try {
-    input = JSON.parse(wait.arguments || "{}");
-  } catch {
-    input = { arguments: wait.arguments };
-  }
   const [server, ...tool] = wait.name.split("__");
   const [title, know] = useState("");
   useEffect(() => void toolNamed(wait.name).then((known) => know(known?.title ?? ""), () => {}), []);
@@ -53,7 +47,7 @@ function Waiting({ wait }) {
       <${Conversation} id=${wait.conversation_id} /></h2>
     ${wait.question ? html`<${Question} id=${wait.id} conversation=${wait.conversation_id} question=${wait.question} isOpen=${true}
         answer=${(/** @type {any} */ body) => after(call(`${path}/questions/${part(wait.id)}/answer`, { body }))} />`
-      : html`<${Approve} name=${wait.name} title=${wait.name} server=${server} input=${input} wait=${wait} place=${`arguments ${wait.conversation_id} ${wait.id}`}
+      : html`<${Approve} name=${wait.name} title=${wait.name} server=${server} text=${wait.arguments} wait=${wait} place=${`arguments ${wait.conversation_id} ${wait.id}`}
         decide=${(/** @type {any} */ body) => after(call(`${path}/calls/${part(wait.id)}/decision`, { body }))} />`}
   </article>`;
 }

@@ -9,6 +9,7 @@ import { appearance } from "../lib/appearance.js";
 import { save } from "../lib/export.js";
 import { html } from "../lib/html.js";
 import { endOf, MOST_HEIGHT, Pace, PROTOCOL, resultOf, soFar, wish } from "../lib/mcp-app.js";
+import { plain } from "../lib/exact.js";
 import { Approve } from "./approval.js";
 import { addContext, addWords } from "./composer.js";
 import { Icon } from "./icon.js";
@@ -112,7 +113,7 @@ function Ask({ question, server }) {
   const { tool } = question;
   if (tool) {
     return html`<div class="app-ask" ref=${box}><p><strong>${question.words}</strong></p>
-      <fieldset disabled=${!isLooked}><${Approve} name=${tool.name} title=${tool.name} server=${server} input=${tool.input}
+      <fieldset disabled=${!isLooked}><${Approve} name=${tool.name} title=${tool.name} server=${server} text=${JSON.stringify(tool.input)}
         wait=${{ reason: "approval", rule: tool.rule }} decide=${async (/** @type {any} */ body) => question.answer(body)} /></fieldset></div>`;
   }
   return html`<div class="app-ask" ref=${box} role="group" aria-label=${question.words}><p><strong>${question.words}</strong></p>
@@ -318,7 +319,7 @@ class Session {
     if (this.#part.state === "writing") return this.#tellPartly(this.#part.inputText);
     if (!this.#isInputTold) {
       this.#isInputTold = true;
-      this.#post({ method: "ui/notifications/tool-input", params: { arguments: this.#part.input ?? {} } });
+      this.#post({ method: "ui/notifications/tool-input", params: { arguments: plain(this.#part.input ?? {}) } });
     }
     const end = endOf(this.#part);
     if (!end || this.#isEndTold) return;

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { caller } from "../lib/app.js";
+import { exact } from "../lib/exact.js";
 import { html } from "../lib/html.js";
 
 /** @type {Record<string, string>} */
@@ -21,7 +22,7 @@ export const ruleWords = (rule) => rule.text || `${rule.action} ${rule.tool}${Ob
 export function readWhen(text) {
   if (text.trim() === "") return { when: {}, problem: "" };
   try {
-    const when = JSON.parse(text);
+    const when = exact(text);
     if (when !== null && typeof when === "object" && !Array.isArray(when)) return { when, problem: "" };
   } catch {
     // Said below.

@@ -73,12 +73,12 @@ function Explain() {
   const [failure, fail] = useState("");
   const ask = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    const { value, problem } = readArguments(text);
+    const { text: sent, problem } = readArguments(text);
     fail(problem);
     know(null);
     if (problem) return;
     try {
-      know(await call("/approvals/explain", { body: { tool: tool.trim(), arguments: value } }));
+      know(await call("/approvals/explain", { body: { tool: tool.trim(), arguments: sent } }));
     } catch (error) {
       fail(sentence(error));
     }

@@ -66,12 +66,12 @@ function Try({ tool }) {
   const [isRunning, running] = useState(false);
   const run = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    const { value, problem } = readArguments(text);
+    const { text: sent, problem } = readArguments(text);
     fail(problem);
     if (problem) return;
     running(true);
     try {
-      know(await call("/tools/call", { body: { name: tool.id, arguments: value, approve: "all" } }));
+      know(await call("/tools/call", { body: { name: tool.id, arguments: sent, approve: "all" } }));
     } catch (error) {
       fail(sentence(error));
     } finally {

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { call, part } from "../lib/api.js";
+import { exact, pretty } from "../lib/exact.js";
 import { html } from "../lib/html.js";
 import { Diff } from "./diff.js";
 import { Code } from "./text.js";
@@ -9,27 +10,29 @@ import { Code } from "./text.js";
 /**
  * All of it is shown: where arguments have a form of their own here, what that does not show stands below it; where there is more than one
  * way to read them, they stand as they are.
- * @param {{name: string, server: string, input: any}} props
+ * @param {{name: string, server: string, text: string}} props
  */
-export function WhatWillHappen({ name, server, input }) {
-  const { command, args, cwd, stdin, ...rest } = input ?? {};
-  const others = Object.keys(input ?? {}).filter((key) => key !== "path").sort().join();
+export function WhatWillHappen({ name, server, text }) {
+  const input = JSON.parse(text);
+  const { command, args, cwd, stdin } = input;
+  const others = Object.keys(input).filter((key) => key !== "path").sort().join();
   if (name === "command__run" && typeof command === "string") {
+    const rest = Object.entries(exact(text)).filter(([key]) => !["command", "args", "cwd", "stdin"].includes(key));
     const line = Array.isArray(args) ? [command, ...args].map(quoted).join(" ") : command;
     return html`<${Code} code=${line} language="bash" label=${`Command${cwd ? ` in ${cwd}` : ""}`} isDone=${true} />
       ${stdin != null && html`<${Code} code=${String(stdin)} language="" label="Its input" isDone=${true} />`}
-      ${Object.keys(rest).length > 0 && html`<${Code} code=${JSON.stringify(rest, null, 2)} language="json" label="Besides" isDone=${true} />`}`;
+      ${rest.length > 0 && html`<${Code} code=${JSON.stringify(Object.fromEntries(rest), null, 2)} language="json" label="Besides" isDone=${true} />`}`;
   }
-  if (typeof input?.path === "string") {
+  if (typeof input.path === "string") {
     if (others === "content" && typeof input.content === "string" && /write/.test(name)) {
       return html`<${Changed} name=${name} path=${input.path} text=${input.content} edits=${null} />`;
     }
     const edits = editsOf(input);
     if (edits) return html`<${Changed} name=${name} path=${input.path} text=${null} edits=${edits} />`;
   }
-  const text = JSON.stringify(input, null, 2);
-  if (text === "{}") return html`<p>Calls <code>${name}</code>${server ? html` of <bdi>${server}</bdi>` : ""} without arguments.</p>`;
-  return html`<${Code} code=${text} language="json" label="Arguments" isDone=${true} />`;
+  const shown = pretty(text);
+  if (shown === "{}") return html`<p>Calls <code>${name}</code>${server ? html` of <bdi>${server}</bdi>` : ""} without arguments.</p>`;
+  return html`<${Code} code=${shown} language="json" label="Arguments" isDone=${true} />`;
 }
 
 /** @typedef {{before: string, after: string, isAll: boolean}} Edit */
