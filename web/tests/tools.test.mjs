@@ -114,9 +114,24 @@ test("tools are chosen for a conversation", async () => {
   await choose("command__run", "All");
   await choose("filesystem__stat", "None");
   await page.getByRole("button", { name: "Close" }).click();
+  // What was chosen is so where one looks again.
+  await page.getByRole("button", { name: "Tools" }).click();
+  await page.getByRole("dialog").getByLabel(/Read a file/).waitFor();
+  assert.equal(await page.getByRole("dialog").getByRole("checkbox", { checked: true }).count(), 2);
+  await page.getByRole("button", { name: "Close" }).click();
   await say(page, "which?");
   await page.getByText("You said: which?").waitFor();
   assert.deepEqual(place.model.requests.at(-1).tools.map((tool) => tool.function.name).sort(), ["command__run", "filesystem__read"]);
+});
+
+test("a tool that is chosen and not there at the moment stays chosen", async () => {
+  const { id } = await place.api("/conversations", { tools: ["filesystem__read", "gone__tool", "later__*"] });
+  const page = await lookAt(place, { path: `/#/c/${id}` });
+  await page.getByRole("button", { name: "Tools", exact: true }).click();
+  await page.getByRole("dialog").getByLabel(/Run a command/).check();
+  await page.waitForFunction((id) => fetch(`/api/v1/conversations/${id}`).then((told) => told.json()).then(({ tools }) => tools.includes("command__run")), id);
+  assert.deepEqual((await place.api(`/conversations/${id}`)).tools.sort(), ["command__run", "filesystem__read", "gone__tool", "later__*"]);
+  assert.deepEqual(page.wrong, []);
 });
 
 test("the boxes of the tools are what is stored, however long that takes and where it is refused", async () => {

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { listed, sentence } from "../lib/api.js";
+import { draft } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Icon } from "./icon.js";
 
@@ -25,16 +26,18 @@ function Tools({ conversation, store, close }) {
   /** As they were stored last, and as somebody wants them. */
   const lists = useRef(/** @type {any[][]} */ ([]));
   const [q, search] = useState("");
+  const named = (conversation ? conversation.info.value : draft.value)?.tools ?? ["*"];
   useEffect(() => {
     dialog.current?.showModal();
     const asked = listed(conversation ? `${conversation.path}/tools/available` : "/tools");
     asked.then((all) => {
-      const there = all.map((/** @type {any} */ tool) => ({ enabled: true, ...tool }));
+      const lastFor = (/** @type {string} */ id) => named.findLast((/** @type {string} */ name) => name === "*" || name.replace("!", "") === id);
+      const there = all.map((/** @type {any} */ tool) => ({ enabled: !/^!|^$/.test(lastFor(tool.id) ?? ""), ...tool }));
       lists.current = [there, there];
       list(there);
     }, (error) => fail(sentence(error)));
   }, []);
-  const choose = async (/** @type {(tool: any) => boolean} */ isOffered, /** @type {string[]} */ before = conversation?.tools ?? ["*"]) => {
+  const choose = async (/** @type {(tool: any) => boolean} */ isOffered, /** @type {string[]} */ before = named) => {
     const chosen = (tools ?? []).map((tool) => ({ ...tool, enabled: isOffered(tool) }));
     list((lists.current[1] = chosen));
     fail("");
