@@ -300,6 +300,38 @@ test("files are chosen by a button, kept with what is written over a reload and 
   assert.deepEqual(page.wrong, []);
 });
 
+test("a file whose upload ends while another conversation is looked at is there, and sent", async () => {
+  const page = await lookAt(place);
+  const attached = page.locator(".attached li");
+  const { id } = await place.api("/conversations", {});
+  await page.goto(`${place.base}/#/c/${id}`);
+  const held = [];
+  await page.route("**/api/v1/artifacts", (route) => void held.push(route));
+  await page.locator("input[type=file]").setInputFiles([{ name: "late.txt", mimeType: "text/plain", buffer: Buffer.from("a late file") }]);
+  await attached.getByText("A file is being uploaded").waitFor();
+  const composer = page.getByRole("textbox", { name: "Message" });
+  await composer.fill("about the file");
+  await page.goto(`${place.base}/#/`);
+  await attached.first().waitFor({ state: "detached" });
+  await page.goto(`${place.base}/#/c/${id}`);
+  await attached.getByText("A file is being uploaded").waitFor();
+  // Not sent without it.
+  assert.equal(await page.getByRole("button", { name: "Send" }).isDisabled(), true);
+  await page.goto(`${place.base}/#/`);
+  const stored = page.waitForResponse((response) => response.url().endsWith("/artifacts"));
+  await held[0].continue();
+  await (await stored).finished();
+  await page.goto(`${place.base}/#/c/${id}`);
+  await attached.getByText("late.txt").waitFor();
+  assert.equal(await attached.count(), 1);
+  await composer.press("Enter");
+  await page.locator(".answer .md").waitFor();
+  const [turn] = (await place.api(`/conversations/${id}/turns`)).data;
+  assert.deepEqual(turn.content.map(({ type }) => type), ["text", "resource"]);
+  assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("draft "))), []);
+  assert.deepEqual(page.wrong, []);
+});
+
 test("text that is pasted or dropped stays text, and a file is taken beside the composer, too", async () => {
   const page = await lookAt(place);
   const moved = (selector, kind, types) => page.locator(selector).evaluate((target, [kind, types, pixel]) => {

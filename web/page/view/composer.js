@@ -1,16 +1,17 @@
 // Where a person writes. Enter sends, Shift and Enter begin a line; what is written is kept over a reload.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { say, tellError } from "../lib/app.js";
 import { artifactAddress } from "../lib/artifact.js";
 import { html } from "../lib/html.js";
 import { store, stored } from "../lib/kept.js";
+import { shelfOf } from "../lib/shelf.js";
 import { commandIn, fillPrompt, readResource } from "../lib/commands.js";
 import { Icon } from "./icon.js";
 import { PromptDialog, Suggestions, useSuggestions } from "./suggest.js";
 
-/** A file that the server has. @typedef {{id: string, name: string, type: string, size: number}} Attached */
+/** @typedef {import("../lib/shelf.js").Attached} Attached */
 
 /** Whether a key is part of putting a character together; Safari says so of the key that ends it by its code alone. @param {KeyboardEvent} event */
 export const isComposing = (event) => event.isComposing || event.keyCode === 229;
@@ -19,25 +20,19 @@ export const isComposing = (event) => event.isComposing || event.keyCode === 229
 export function Composer({ conversation }) {
   const place = `draft ${conversation?.id ?? "new"}`;
   const [text, write] = useState(() => stored(place, ""));
-  const [files, show] = useState(/** @type {Attached[]} */ (stored(`${place} files`, [])));
+  const shelf = useMemo(() => shelfOf(place), []);
+  const files = shelf.files.value;
+  const uploads = shelf.uploads.value;
   const [isSending, sending] = useState(false);
   const [read, take] = useState(/** @type {{name: string, blocks: any[], key?: string}[]} */ ([]));
   const [filling, fill] = useState(/** @type {import("../lib/commands.js").Suggestion | null} */ (null));
   const [cursor, place_cursor] = useState(text.length);
   const { word, list, at, move, dismiss } = useSuggestions(text.slice(0, cursor));
-  const [uploads, count] = useState(0);
   const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
   /** What is written at this moment, also while something is on its way. */
   const written = useRef(text);
-  const attached = useRef({ place, files });
-  attached.current.place = place;
-  const attach = (/** @type {(files: Attached[]) => Attached[]} */ change) => {
-    const { place, files } = attached.current;
-    show((attached.current.files = change(files)));
-    storeFiles(place, attached.current.files);
-  };
-  const detach = (/** @type {string} */ gone) => attach((files) => files.filter(({ id }) => id !== gone));
+  const detach = (/** @type {string} */ gone) => shelf.change((files) => files.filter(({ id }) => id !== gone));
   const state = conversation?.state.value;
   const isRunning = state === "running";
   useEffect(() => box.current?.focus({ preventScroll: true }), []);
@@ -68,7 +63,7 @@ export function Composer({ conversation }) {
   // What is written while a conversation is made is for that one.
   useEffect(() => {
     store(place, written.current || null);
-    storeFiles(place, attached.current.files);
+    shelf.move(place);
   }, [place]);
   // What was attached and not sent goes by itself after a day.
   useEffect(() => {
@@ -121,17 +116,16 @@ export function Composer({ conversation }) {
     sending(true);
     // It is kept until it is taken: what is written and attached meanwhile is not part of it.
     write((written.current = ""));
-    attach(() => []);
+    shelf.change(() => []);
     take([]);
     try {
       const blocks = [...files.map(block), ...read.flatMap(({ blocks }) => blocks)];
       await say(text, blocks.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...blocks]);
       store(place, (conversation && written.current) || null);
-      if (!conversation) storeFiles(place, []);
     } catch (error) {
       tellError(error);
       change([text, written.current].filter(Boolean).join("\n"));
-      attach((later) => [...files, ...later]);
+      shelf.change((later) => [...files, ...later]);
       take((later) => [...read, ...later]);
     } finally {
       sending(false);
@@ -164,17 +158,10 @@ export function Composer({ conversation }) {
     void send();
   };
   const add = async (/** @type {Iterable<File>} */ list) => {
+    /** @type {string[]} */
     const refused = [];
     for (const file of list) {
-      count((uploads) => uploads + 1);
-      try {
-        const stored = await upload(file);
-        attach((files) => [...files.filter(({ id }) => id !== stored.id), stored]);
-      } catch (error) {
-        refused.push(`${file.name}: ${sentence(error)}`);
-      } finally {
-        count((uploads) => uploads - 1);
-      }
+      await shelf.add(() => upload(file)).catch((error) => void refused.push(`${file.name}: ${sentence(error)}`));
     }
     if (refused.length > 0) tellError(refused.join("\n"));
   };
@@ -256,10 +243,7 @@ function block({ id, name, type, size }) {
   return { type: "resource_link", uri: `/api/v1/artifacts/${id}`, name, mimeType: type, size };
 }
 
-/** @param {string} place of what is written with them @param {Attached[]} files */
-const storeFiles = (place, files) => store(`${place} files`, files.length > 0 ? files : null);
-
-/** Gives the server a file, which says what it is. @param {File} file @returns {Promise<{id: string, name: string, type: string, size: number}>} */
+/** Gives the server a file, which says what it is. @param {File} file @returns {Promise<Attached>} */
 async function upload(file) {
   const form = new FormData();
   // Without the type, which the browser guesses from the name: the bytes decide.
