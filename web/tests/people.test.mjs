@@ -124,6 +124,21 @@ test("what was deleted is gone though its person leaves at once, and they stay w
   await first.getByText("“Of private-1” is not deleted. The server cannot be reached.").waitFor();
   await first.locator(".entry", { hasText: "Of private-1" }).waitFor();
   await first.unroute("**/conversations/private-1");
+  // Also while its deletion is under way: by who signs out twice, and by the page itself.
+  for (const isSentAlready of [false, true]) {
+    const held = [];
+    await first.route("**/conversations/private-1", (route) => void held.push(route));
+    await remove(first, "private-1");
+    if (!isSentAlready) await first.getByRole("button", { name: "Sign out" }).click();
+    while (held.length === 0) await first.waitForTimeout(20);
+    await first.getByRole("button", { name: "Sign out" }).click();
+    assert.equal(held.length, 1);
+    await first.evaluate(() => fetch("/api/v1/me"));
+    await held[0].abort();
+    await first.locator(".entry", { hasText: "Of private-1" }).waitFor();
+    assert.equal(await first.evaluate(() => fetch("/api/v1/me").then(({ status }) => status)), 200);
+    await first.unroute("**/conversations/private-1");
+  }
   await remove(first, "private-1");
   await first.getByRole("button", { name: "Sign out" }).click();
   await first.getByRole("heading", { name: "Sign in to Turnwright" }).waitFor();

@@ -224,11 +224,7 @@ export const make = (chosen) => call("/conversations", { body: { ...chosen, id: 
  */
 export async function say(text, content) {
   if (open.value) {
-    const pending = deleting.get(open.value.id);
-    if (pending) {
-      pending.keep();
-      tell("It is not deleted, since you go on with it.");
-    }
+    if (deleting.get(open.value.id)?.keep()) tell("It is not deleted, since you go on with it.");
     open.value.send(text, content);
     return;
   }
@@ -264,22 +260,31 @@ export function remove({ id, title }) {
   const name = `“${title ?? "Untitled"}”`;
   hidden.value = new Set([...hidden.value, id]);
   if (open.value?.id === id) go(null);
-  const keep = () => {
-    over();
-    hidden.value = new Set([...hidden.value].filter((other) => other !== id));
-  };
-  const over = () => {
+  /** @type {Promise<void> | null} */
+  let sent = null;
+  const show = () => (hidden.value = new Set([...hidden.value].filter((other) => other !== id)));
+  const stopWaiting = () => {
     clearTimeout(timer);
     window.removeEventListener("pagehide", send);
-    deleting.delete(id);
   };
-  const now = async () => {
-    over();
+  // What is on its way is not taken back.
+  const keep = () => {
+    if (sent) return false;
+    stopWaiting();
+    deleting.delete(id);
+    show();
+    return true;
+  };
+  const now = () => (sent ??= ask());
+  const ask = async () => {
+    stopWaiting();
     try {
       await call(`/conversations/${part(id)}`, { method: "DELETE", keepalive: true });
     } catch (error) {
-      keep();
+      show();
       throw new Error(`${name} is not deleted. ${sentence(error)}`);
+    } finally {
+      deleting.delete(id);
     }
   };
   const send = () => now().catch(tellError);
@@ -288,7 +293,7 @@ export function remove({ id, title }) {
   deleting.set(id, { keep, now });
   tell(`Deleted ${name}`, keep);
 }
-/** Conversations that are about to be deleted: what keeps each, and what deletes it at once. @type {Map<string, {keep: () => void, now: () => Promise<void>}>} */
+/** Conversations that are about to be deleted, until that is answered: what keeps each where it can, and what deletes it at once. @type {Map<string, {keep: () => boolean, now: () => Promise<void>}>} */
 const deleting = new Map();
 /** Deletes them, for whoever signs out: nobody could any more. */
 export const finishDeleting = () => Promise.all([...deleting.values()].map(({ now }) => now()));
