@@ -103,8 +103,22 @@ test("what is said in a conversation that was deleted elsewhere is sent in a new
   await page.getByText("Not sent: This conversation was deleted.").nth(1).waitFor();
   assert.equal(await page.getByText("/api/v1").count(), 0);
   assert.equal(await page.getByRole("button", { name: "Send again" }).count(), 0);
-  await page.getByRole("button", { name: "Send in a new conversation" }).first().click();
+  await page.reload();
+  const composer = page.getByRole("textbox", { name: "Message" });
+  await composer.fill("not said yet");
+  // One more click while it is made makes no other one.
+  const made_before = (await place.api("/conversations")).data.length;
+  const { held, letGo } = await hold(page, "**/api/v1/conversations", "POST");
+  const anew = page.getByRole("button", { name: "Send in a new conversation" });
+  await anew.first().click();
+  await anew.first().click();
+  await anew.nth(1).click();
+  await page.evaluate(() => fetch("/api/v1/me"));
+  assert.equal(held.length, 1);
+  letGo();
   await page.waitForFunction((id) => !location.hash.endsWith(id), id);
+  assert.equal(await composer.inputValue(), "not said yet");
+  assert.equal((await place.api("/conversations")).data.length, made_before + 1);
   const made = decodeURIComponent(new URL(page.url()).hash.split("/").at(-1));
   // Answered together or one by one, as the second came before the model was asked or after it.
   await page.getByText(/^You said: words/).first().waitFor();

@@ -89,6 +89,8 @@ export class OpenConversation {
     /** What is open to hear what happens. @type {AbortController | null} */
     this.stream = null;
     this.isListening = false;
+    /** Whether another one is being made in its place. */
+    this.isLeft = false;
     this.isAway = false;
     this.leaving = 0;
     this.seen = 0;
@@ -325,7 +327,8 @@ export class OpenConversation {
    * @param {any} own what this turn alone has otherwise, such as its model
    */
   send(text, content = text, own = {}) {
-    this.outbox.send(text, content, own, this.#shown);
+    const { model, system_prompt, settings, tools } = this.info.value ?? {};
+    this.outbox.send(text, content, own, this.#shown, { model, system_prompt, settings, tools });
   }
 
   /** Drops what is shown from the journal. */

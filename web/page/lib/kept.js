@@ -28,6 +28,18 @@ export function store(name, value) {
   }
 }
 
+/**
+ * Takes what is written in a conversation, and the files beside it, along to another one.
+ * @param {string} from
+ * @param {string} to
+ */
+export function moveDraft(from, to) {
+  for (const end of ["", " files"]) {
+    store(`draft ${to}${end}`, stored(`draft ${from}${end}`, null));
+    store(`draft ${from}${end}`, null);
+  }
+}
+
 /** Forgets what somebody wrote and did not send: the next here may be another person. */
 function forgetTexts() {
   try {

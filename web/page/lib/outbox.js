@@ -5,7 +5,7 @@ import { signal } from "@preact/signals";
 import { call, fresh, MOST_WAIT_MS, part, Refused, sentence } from "./api.js";
 
 /**
- * @typedef {{key: string, text: string, content: any, own?: any, settings?: any, state: "sending" | "kept" | "refused", why: string, isGone?: boolean, messageId: string}} Unsent
+ * @typedef {{key: string, text: string, content: any, own?: any, settings?: any, chosen?: any, state: "sending" | "kept" | "refused", why: string, isGone?: boolean, messageId: string}} Unsent
  */
 
 const PREFIX = "unsent ";
@@ -37,9 +37,10 @@ class Outbox {
    * @param {any} content
    * @param {any} own what this turn alone has otherwise, such as its model
    * @param {any} shown what it is to have of what the page shows
+   * @param {any} chosen what was chosen for the conversation, for another one in its place
    */
-  send(text, content, own, shown) {
-    this.keep([...this.unsent.value, { key: fresh(), text, content, own, settings: { ...shown, ...own }, state: "sending", why: "", messageId: "" }]);
+  send(text, content, own, shown, chosen) {
+    this.keep([...this.unsent.value, { key: fresh(), text, content, own, settings: { ...shown, ...own }, chosen, state: "sending", why: "", messageId: "" }]);
     void this.#deliver();
   }
 

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { announce, announced, begun, byDefault, draft, make, models, open, tellError, use } from "../lib/app.js";
 import { changed } from "../lib/conversation.js";
 import { html } from "../lib/html.js";
+import { moveDraft } from "../lib/kept.js";
 import { Composer } from "./composer.js";
 import { Icon } from "./icon.js";
 import { Menu } from "./menu.js";
@@ -165,15 +166,19 @@ function Unsent({ message, conversation }) {
     conversation.send(message.text, message.content, message.own);
   };
   const anew = async () => {
-    const { model, system_prompt, settings, tools } = conversation.info.value ?? {};
+    if (conversation.isLeft) return;
+    conversation.isLeft = true;
     try {
-      const made = use(await make({ model, system_prompt, settings, tools }));
+      const info = await make(message.chosen);
+      moveDraft(conversation.id, info.id);
+      const made = use(info);
       // All that was said and is not stored, in its order.
       for (const { key, text, content, own } of conversation.unsent.value) {
         conversation.outbox.drop(key);
         made.send(text, content, own);
       }
     } catch (error) {
+      conversation.isLeft = false;
       tellError(error);
     }
   };
