@@ -1,7 +1,8 @@
 // The screens beside the chat: what was used, what a turn took, the settings, and the tools of servers.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { violations } from "./axe.mjs";
 import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
@@ -147,6 +148,17 @@ test("servers of another program's file are shown word for word and added one by
   await page.getByRole("button", { name: "Add and start brought" }).click();
   await page.getByRole("article", { name: "Server brought" }).getByText("ready", { exact: true }).waitFor();
   assert.equal(await page.getByRole("article", { name: "Server other" }).count(), 0);
+  // What its own program does not start is not started, and none is taken for another one.
+  const file = join(place.folder, "variables.env");
+  writeFileSync(file, "TOKEN=secret\n");
+  const one = { command: "node", args: [everything, "stdio"] };
+  await box.fill(JSON.stringify({ mcpServers: { off: { ...one, disabled: true, envFile: file }, "a b": one, "a/b": one } }));
+  assert.match(await page.getByLabel("What off would run").innerText(), new RegExp(`\\nvariables of ${file}$`));
+  assert.deepEqual(await page.locator(".found strong").allInnerTexts(), ["off", "a_b", "a_b_2"]);
+  await page.getByRole("button", { name: "Add switched off off" }).click();
+  await page.getByRole("article", { name: "Server off" }).getByText("switched off", { exact: true }).waitFor();
+  const { config, enabled } = await place.api("/mcp/servers/off");
+  assert.deepEqual([enabled, config.env_file], [false, file]);
 });
 
 for (const theme of ["light", "dark"]) {
