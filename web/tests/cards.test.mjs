@@ -113,13 +113,19 @@ test("a form names who asks, has its fields in the server's order, and is cancel
   const form = page.getByRole("group", { name: "Question of kinds" });
   await form.getByText("The server kinds asks").waitFor();
   assert.deepEqual((await form.locator("div.field > label, .field > legend").allInnerTexts()).map((label) => label.replace(/ \(needed\)$/, "").trim()),
-    ["Zebra", "Apple", "Mango", "Berry", "Cherry"]);
+    ["Zebra", "Apple", "Mango", "Berry", "Cherry", "Damson"]);
   await form.getByLabel(/Zebra/).fill("striped");
   await form.getByLabel("Apple").fill("0");
   await form.getByRole("button", { name: "Answer" }).click();
   await form.getByRole("alert").waitFor();
   assert.equal(await form.getByLabel("Apple").getAttribute("aria-invalid"), "true");
   assert.equal(await form.getByLabel(/Zebra/).inputValue(), "striped", "what was typed is kept");
+  // What only the browser sees is said too, and nothing is left out in silence.
+  await form.getByLabel("Apple").fill("");
+  await form.getByLabel("Apple").press("1");
+  await form.getByLabel("Apple").press("e");
+  await form.getByRole("button", { name: "Answer" }).click();
+  await form.getByRole("alert").getByText("enter a number").waitFor();
   await form.getByLabel("Apple").fill("3");
   await form.getByLabel("Berry").selectOption("blue");
   await form.getByLabel("b", { exact: true }).check();
@@ -129,6 +135,7 @@ test("a form names who asks, has its fields in the server's order, and is cancel
   await page.getByText(/striped/).first().waitFor();
   const said = await page.locator(".card .result").first().innerText();
   for (const piece of [/"action": "accept"/, /"apple": 3/, /"mango": true/, /"berry": "blue"/, /"b"/]) assert.match(said, piece);
+  assert.doesNotMatch(said, /damson/);
   for (const [button, told, action] of [["Cancel", "Cancelled.", "cancel"], ["Decline", "Declined.", "decline"]]) {
     await page.getByRole("link", { name: "New conversation" }).click();
     await page.getByLabel("What runs without asking").selectOption("all");

@@ -34,6 +34,7 @@ const form = {
     mango: { type: "boolean", title: "Mango", default: true },
     berry: { type: "string", title: "Berry", enum: ["red", "blue"] },
     cherry: { type: "array", title: "Cherry", items: { type: "string", enum: ["a", "b"] } },
+    damson: { type: "array", title: "Damson", minItems: 1, items: { type: "string", enum: ["c", "d"] } },
   },
   required: ["zebra"],
 };

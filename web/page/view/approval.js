@@ -8,6 +8,7 @@ import { html } from "../lib/html.js";
 import { store, stored } from "../lib/kept.js";
 import { Arguments, readArguments } from "./arguments.js";
 import { isComposing } from "./composer.js";
+import { unread } from "./form.js";
 import { RuleEditor, ruleWords } from "./rule.js";
 import { ChangedDefinition, WhatWillHappen } from "./what.js";
 
@@ -88,7 +89,8 @@ export function Approve({ name, title, server, text: sent, wait, place = "", dec
     if (place) store(reasonAt(place), text || null);
   };
   const allowChanged = () => {
-    const { text, problem } = readArguments(written);
+    const { text, problem: wrong } = readArguments(written);
+    const problem = unread(box.current) || wrong;
     if (problem) fail(problem);
     else void send({ decision: "allow", arguments: text });
   };

@@ -60,6 +60,13 @@ function without(value, key) {
   return rest;
 }
 
+/**
+ * Whether something is a text or a list with nothing in it, where there may be such.
+ * @param {import("./form.js").FieldOf} field
+ * @param {any} changed
+ */
+const isEmpty = ({ kind, schema }, changed) => changed.length === 0 && (kind === "string" || (kind === "several" && !schema.minItems));
+
 /** @param {{name: string, schema: any, field: any, value: any, wrong: string, set: (value: any) => void}} props */
 function Argument({ name, schema, field, value, wrong, set }) {
   const read = fieldOf(name, field, schema);
@@ -71,6 +78,6 @@ function Argument({ name, schema, field, value, wrong, set }) {
   return html`<${Field} form="argument" field=${shown} value=${typed} wrong=${wrong} write=${(/** @type {any} */ changed) => {
     type(changed);
     if (changed === "" && shown.isNullable) set(shown.isRequired ? null : undefined);
-    else set(shown.kind === "string" && changed === "" && (value !== undefined || shown.isRequired) ? "" : shown.read(changed));
+    else set(isEmpty(shown, changed) && (value !== undefined || shown.isRequired) ? changed : shown.read(changed));
   }} />`;
 }

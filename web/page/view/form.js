@@ -108,7 +108,9 @@ function Answers({ answer, accept, content, onRefused, children }) {
   };
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    void send("accept");
+    const problem = unread(/** @type {Element} */ (event.target));
+    if (problem) fail(problem);
+    else void send("accept");
   };
   return html`<form class="fields" onSubmit=${submit} novalidate>
     ${children}
@@ -138,7 +140,8 @@ export function fieldOf(name, schema, form) {
   const field = { name, title: String(schema.title ?? name), help: String(schema.description ?? ""), isRequired, isNullable, schema };
   const several = schema.type === "array" ? choicesOf(schema.items ?? {}) : [];
   if (several.length > 0) {
-    return { ...field, kind: "several", choices: several, start: schema.default ?? [], read: (value) => value };
+    return { ...field, kind: "several", choices: several, start: schema.default ?? [],
+      read: (value) => (value.length === 0 && !isRequired && schema.default === undefined ? undefined : value) };
   }
   const choices = choicesOf(schema);
   if (choices.length > 0) {
@@ -157,6 +160,9 @@ export function fieldOf(name, schema, form) {
       return { ...field, kind: "json", choices, start: schema.default === undefined ? "" : JSON.stringify(schema.default), read: readJson };
   }
 }
+
+/** What is wrong with what is typed into a field and only the browser sees, such as `1e` in one for a number. @param {Element | null} box */
+export const unread = (box) => [...(box?.querySelectorAll("input") ?? [])].find(({ validity }) => validity.badInput)?.validationMessage ?? "";
 
 /** What a schema allows besides null, where that is one thing: it may be left empty. @param {any} schema */
 function withoutNull(schema) {

@@ -6,6 +6,7 @@ import { tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Arguments, readArguments } from "./arguments.js";
 import { time } from "./card.js";
+import { unread } from "./form.js";
 import { Result } from "./result.js";
 
 /** @param {{server: any}} props */
@@ -66,7 +67,8 @@ function Try({ tool }) {
   const [isRunning, running] = useState(false);
   const run = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    const { text: sent, problem } = readArguments(text);
+    const { text: sent, problem: wrong } = readArguments(text);
+    const problem = unread(/** @type {Element} */ (event.target)) || wrong;
     fail(problem);
     if (problem) return;
     running(true);
