@@ -5,6 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { diff, ends } from "../page/lib/diff.js";
 import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
 
 const kinds = fileURLToPath(new URL("kinds.mjs", import.meta.url));
@@ -53,6 +54,32 @@ const deny = async (page) => {
   await page.locator(".approve").last().getByRole("button", { name: "Deny", exact: true }).click();
   await page.getByText("The tool said").nth(told).waitFor();
 };
+
+test("what only the ends of lines have otherwise is said", () => {
+  assert.deepEqual(ends("a\nb\n", "a\nb"), ["no line break at the end any more"]);
+  assert.deepEqual(ends("a\nb", "a\nb\n"), ["a line break at the end is added"]);
+  assert.deepEqual(ends("a\r\nb\r\n", "a\nb\nc\n"), ["line ends change from CRLF to LF"]);
+  assert.deepEqual(ends("a\r\nb\n", "a\nb\n"), []);
+  assert.deepEqual([ends("", "a"), ends("a\n", "b\n")], [[], []]);
+  // Then lines are compared without them; where ends are mixed they are part of the line.
+  assert.deepEqual(diff("a\r\nb\r\n", "a\nc\n").map(({ kind }) => kind), ["same", "change"]);
+  assert.deepEqual(diff("a\r\nb\n", "a\nb\n"), [{ kind: "change", before: "a\r", after: "a", number: 1 }, { kind: "same", before: "b", after: "b", number: 2 }]);
+});
+
+test("a write that changes line ends alone says so", async () => {
+  const page = await lookAt(place);
+  for (const [held, text, told] of [["one\n", "one", "no line break at the end any more"], ["one\r\ntwo\r\n", "one\ntwo\n", "line ends change from CRLF to LF"],
+    ["one\r\ntwo\n", "one\ntwo\n", "1 line added, 1 removed"]]) {
+    writeFileSync(join(place.folder, "ends.txt"), held);
+    await say(page, write("ends.txt", text));
+    await question(page).locator(".code-head").getByText(told, { exact: true }).waitFor();
+    if (held.includes("two\n") && !held.endsWith("\r\n")) assert.match(await question(page).locator(".diff").innerText(), /- one␍/);
+    await question(page).getByRole("button", { name: "Deny", exact: true }).click();
+    await question(page).waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "New conversation" }).click();
+  }
+  assert.deepEqual(page.wrong, []);
+});
 
 test("all that will run is shown before it is decided about", async () => {
   const page = await lookAt(place);

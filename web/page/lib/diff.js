@@ -9,6 +9,33 @@
 /** Texts that differ in more are told as one that goes and one that comes. */
 const MOST_PAIRS = 1_000_000;
 
+/** How the lines of a text end, where all end alike. @param {string} text */
+const endOf = (text) => (!text.includes("\r\n") ? text.includes("\n") && "LF" : !/(^|[^\r])\n/.test(text) && "CRLF");
+
+/**
+ * Where all lines end otherwise: how they did and how they do.
+ * @param {string} before
+ * @param {string} after
+ */
+function otherEnds(before, after) {
+  const [old, now] = [endOf(before), endOf(after)];
+  return old && now && old !== now ? [old, now] : null;
+}
+
+/**
+ * What is other where lines end, which no line shows.
+ * @param {string} before
+ * @param {string} after
+ */
+export function ends(before, after) {
+  const other = otherEnds(before, after);
+  const [was, is] = [before, after].map((text) => text.endsWith("\n"));
+  return [
+    ...(other ? [`line ends change from ${other[0]} to ${other[1]}`] : []),
+    ...(before && after && was !== is ? [was ? "no line break at the end any more" : "a line break at the end is added"] : []),
+  ];
+}
+
 /** @param {string} text */
 const linesOf = (text) => (text === "" ? [] : text.replace(/\n$/, "").split("\n"));
 
@@ -18,8 +45,8 @@ const linesOf = (text) => (text === "" ? [] : text.replace(/\n$/, "").split("\n"
  * @returns {Row[]} every line
  */
 export function diff(before, after) {
-  const old = linesOf(before);
-  const now = linesOf(after);
+  const isOther = otherEnds(before, after) !== null;
+  const [old = [], now = []] = [before, after].map((text) => linesOf(isOther ? text.replaceAll("\r\n", "\n") : text));
   let start = 0;
   while (start < old.length && start < now.length && old[start] === now[start]) start += 1;
   let end = 0;

@@ -1,7 +1,7 @@
 // The old text beside the new one.
 
 import { useMemo, useState } from "preact/hooks";
-import { diff, folded } from "../lib/diff.js";
+import { diff, ends, folded } from "../lib/diff.js";
 import { html } from "../lib/html.js";
 
 const FIRST_ROWS = 200;
@@ -14,9 +14,9 @@ export function Diff({ label, before, after }) {
   const changes = rows.flatMap((row) => (row.kind === "change" ? [row] : []));
   const come = changes.filter((row) => row.after !== null).length;
   const gone = changes.filter((row) => row.before !== null).length;
+  const told = [...(changes.length > 0 ? [`${come} ${come === 1 ? "line" : "lines"} added${isNew ? "" : `, ${gone} removed`}`] : []), ...ends(before ?? "", after)];
   return html`<div class="code">
-    <div class="code-head"><span>${label}</span><span>${changes.length === 0 ? "nothing changes"
-      : `${come} ${come === 1 ? "line" : "lines"} added${isNew ? "" : `, ${gone} removed`}`}</span></div>
+    <div class="code-head"><span>${label}</span><span>${told.join(", ") || "nothing changes"}</span></div>
     <div class="diff" tabindex="0" role="group" aria-label=${label}>
       <table class=${isNew ? "is-new" : ""}><thead class="unseen"><tr>${!isNew && html`<th scope="col">Before</th>`}<th scope="col">After</th></tr></thead>
         <tbody>${rows.slice(0, most).map((row, at) => row.kind === "gap"
@@ -32,5 +32,5 @@ export function Diff({ label, before, after }) {
 function Side({ text, isOld, kind }) {
   if (text === null) return html`<td class=${isOld ? "old none" : "new none"}></td>`;
   const sign = kind === "same" ? "  " : isOld ? "- " : "+ ";
-  return html`<td class=${`${isOld ? "old" : "new"} ${kind}`}><span class="sign">${sign}</span>${text}</td>`;
+  return html`<td class=${`${isOld ? "old" : "new"} ${kind}`}><span class="sign">${sign}</span>${kind === "same" ? text : text.replace(/\r$/, "␍")}</td>`;
 }
