@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { violations } from "./axe.mjs";
+import { cachedShare, cost, total } from "../page/lib/usage.js";
 import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
 
 let place;
@@ -32,6 +33,16 @@ test("what was used is shown as charts with the table beside them, and had as CS
   await page.getByLabel("How far back").selectOption("7");
   await page.getByRole("img", { name: /Cost by day/ }).waitFor();
   assert.deepEqual([page.wrong, page.strangers], [[], []]);
+});
+
+test("what no provider told is not known, and costs that are known in part are at least so much", () => {
+  const line = (usage) => ({ day: "2026-01-31", model: "a/one", model_calls: 1, usage });
+  const known = line({ input_tokens: 1_000, cached_input_tokens: 400, output_tokens: 1, cost_usd: 0.5 });
+  const unknown = line({ input_tokens: 9_000, cached_input_tokens: null, output_tokens: 1, cost_usd: null });
+  const told = (...data) => [cachedShare(total({ data })), cost(total({ data }))];
+  assert.deepEqual(told(known), ["40 %", "$0.5000"]);
+  assert.deepEqual(told(unknown), ["not known", "not known"]);
+  assert.deepEqual(told(known, unknown), ["40 %", "at least $0.5000"]);
 });
 
 test("what tools did is told by tool, by server and by day", async () => {

@@ -1,12 +1,13 @@
 // What models were asked and what it cost, put together for charts, tables and files.
 
 /**
- * @typedef {{calls: number, input: number, cached: number, output: number, cost: number, isCostKnown: boolean, areTokensKnown: boolean}} Sum what no provider told counts as nothing, and is known as not known
+ * @typedef {{calls: number, input: number, cached: number, cachedOf: number, output: number, cost: number, isCostKnown: boolean, isCostPart: boolean, areTokensKnown: boolean}} Sum
+ *   `cachedOf`: the input of which it is known how much was cached; `isCostPart`: something costs more that is not known; what no provider told counts as nothing, and is known as not known
  * @typedef {{day: string, sum: Sum}} Day
  */
 
 /** @returns {Sum} */
-const nothing = () => ({ calls: 0, input: 0, cached: 0, output: 0, cost: 0, isCostKnown: false, areTokensKnown: false });
+const nothing = () => ({ calls: 0, input: 0, cached: 0, cachedOf: 0, output: 0, cost: 0, isCostKnown: false, isCostPart: false, areTokensKnown: false });
 
 /**
  * @param {Sum} sum
@@ -16,10 +17,13 @@ function add(sum, { model_calls, usage }) {
   sum.calls += model_calls;
   sum.input += usage.input_tokens ?? 0;
   sum.cached += usage.cached_input_tokens ?? 0;
+  if (typeof usage.cached_input_tokens === "number") sum.cachedOf += usage.input_tokens ?? 0;
   sum.output += usage.output_tokens ?? 0;
   sum.cost += usage.cost_usd ?? 0;
   sum.areTokensKnown ||= typeof usage.input_tokens === "number" || typeof usage.output_tokens === "number";
-  sum.isCostKnown ||= usage.cost_usd !== null && usage.cost_usd !== undefined;
+  const isCostKnown = typeof usage.cost_usd === "number";
+  sum.isCostKnown ||= isCostKnown;
+  sum.isCostPart ||= !isCostKnown && model_calls > 0;
 }
 
 /** Every day of the report, those without anything too. @param {any} report @returns {Day[]} */
@@ -132,7 +136,7 @@ export const short = (count) => new Intl.NumberFormat("en", { notation: count >=
 export const tokens = ({ areTokensKnown }, count) => (areTokensKnown ? count.toLocaleString("en") : "not known");
 
 /** @param {Sum} sum */
-export const cost = ({ cost, isCostKnown }) => (isCostKnown ? `$${cost.toFixed(cost < 1 ? 4 : 2)}` : "not known");
+export const cost = ({ cost, isCostKnown, isCostPart }) => (isCostKnown ? `${isCostPart ? "at least " : ""}$${cost.toFixed(cost < 1 ? 4 : 2)}` : "not known");
 
 /** @param {Sum} sum */
-export const cachedShare = ({ cached, input }) => (input === 0 ? "not known" : `${Math.round((100 * cached) / input)} %`);
+export const cachedShare = ({ cached, cachedOf }) => (cachedOf === 0 ? "not known" : `${Math.round((100 * cached) / cachedOf)} %`);

@@ -40,6 +40,9 @@ export function Usage() {
 
 const isUsed = (/** @type {any} */ report) => report.data.length > 0 || report.tools.length > 0 || report.turns.length > 0;
 
+/** @type {[string, string, (sum: any) => number]} */
+const cachedTokens = ["Read from the cache", "cached-key", ({ cached }) => cached];
+
 /** @param {{report: any}} props */
 function Report({ report }) {
   const days = useMemo(() => byDay(report), [report]);
@@ -47,7 +50,7 @@ function Report({ report }) {
   const sum = total(report);
   const names = useMemo(() => days.map(({ day }) => day), [days]);
   const series = (/** @type {[string, string, (sum: any) => number][]} */ of) => of.map(([label, colour, value]) => ({ label, colour, values: days.map(({ sum }) => value(sum)) }));
-  const tokens = useMemo(() => series([["Read from the cache", "cached-key", ({ cached }) => cached], ["Read anew", "input-key", ({ input, cached }) => input - cached],
+  const tokens = useMemo(() => series([...(sum.cachedOf > 0 ? [cachedTokens] : []), [sum.cachedOf > 0 ? "Read anew" : "Read", "input-key", ({ input, cached }) => input - cached],
     ["Written", "output-key", ({ output }) => output]]), [days]);
   const costs = useMemo(() => series([["Cost", "cost-key", ({ cost }) => cost]]), [days]);
   const calls = useMemo(() => series([["Model calls", "input-key", ({ calls }) => calls]]), [days]);
