@@ -175,6 +175,15 @@ test("commands are found by a slash and run, and what is none is said", async ()
   await composer.fill("/new");
   await page.keyboard.press("Enter");
   await page.getByText("What can I do for you?").waitFor();
+  // What looks like a command is none of the model's business.
+  for (const [words, why] of [["/nonsense", "There is no command /nonsense."], ["/rename", "There is no conversation yet for /rename."],
+    ["/usage of it", "/usage takes nothing after it."]]) {
+    await say(page, words);
+    await page.getByText(`${why} With one more / before it it is a message.`).waitFor();
+    assert.equal(await composer.inputValue(), words);
+  }
+  await say(page, "//nonsense of it");
+  await page.getByText("You said: /nonsense of it").waitFor();
   assert.deepEqual(page.wrong, []);
 });
 

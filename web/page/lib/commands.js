@@ -31,14 +31,22 @@ export const commands = [
 ];
 
 /**
- * The command that a text is, where it is one.
+ * The command that a line is, or why it is none; null for a message, as are paths such as `/etc/hosts`, and several lines.
  * @param {string} text
+ * @returns {{command?: Command, rest: string, problem: string} | null}
  */
 export function commandIn(text) {
-  const [, name, rest = ""] = text.trim().match(/^\/([a-z]+)(?:\s+(.*))?$/s) ?? [];
+  const [line, name, rest = ""] = text.trim().match(/^\/([^\s/]+)(?:[^\S\n]+(.*))?$/) ?? [];
+  if (!line) return null;
   const command = commands.find((known) => known.name === name);
-  return command && (command.takes || rest === "") && (!command.needs || open.value) ? { command, rest: rest.trim() } : null;
+  const problem = !command ? `There is no command /${name}.`
+    : command.needs && !open.value ? `There is no conversation yet for /${name}.`
+    : rest && !command.takes ? `/${name} takes nothing after it.` : "";
+  return { ...(command && !problem && { command }), rest, problem: problem && `${problem} With one more / before it it is a message.` };
 }
+
+/** What a text says that is a message: a line without the slash before another one. @param {string} text */
+export const messageIn = (text) => text.replace(/^\s*\/(\/.*\s*)$/, "$1");
 
 /** @param {string} words */
 function chooseModel(words) {

@@ -7,7 +7,7 @@ import { artifactAddress } from "../lib/artifact.js";
 import { html } from "../lib/html.js";
 import { store, stored } from "../lib/kept.js";
 import { shelfOf } from "../lib/shelf.js";
-import { commandIn, fillPrompt, readResource } from "../lib/commands.js";
+import { commandIn, fillPrompt, messageIn, readResource } from "../lib/commands.js";
 import { Icon } from "./icon.js";
 import { PromptDialog, Suggestions, useSuggestions } from "./suggest.js";
 
@@ -102,10 +102,11 @@ export function Composer({ conversation }) {
   };
   const isUnready = isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0);
   const send = async () => {
-    const command = commandIn(text);
-    if (command) {
+    const asked = commandIn(text);
+    if (asked) {
       try {
-        await command.command.run({ conversation, rest: command.rest });
+        if (!asked.command) throw new Error(asked.problem);
+        await asked.command.run({ conversation, rest: asked.rest });
         change("");
       } catch (error) {
         tellError(error);
@@ -120,7 +121,8 @@ export function Composer({ conversation }) {
     take([]);
     try {
       const blocks = [...files.map(block), ...read.flatMap(({ blocks }) => blocks)];
-      await say(text, blocks.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...blocks]);
+      const words = messageIn(text);
+      await say(words, blocks.length === 0 ? words : [...(words.trim() === "" ? [] : [{ type: "text", text: words }]), ...blocks]);
       store(place, (conversation && written.current) || null);
     } catch (error) {
       tellError(error);
@@ -137,7 +139,7 @@ export function Composer({ conversation }) {
     const chosen = list[at];
     if (chosen && ["ArrowDown", "ArrowUp", "Enter", "Tab", "Escape"].includes(event.key) && !event.shiftKey) {
       // A command that is written out is run.
-      if (event.key === "Enter" && commandIn(text) && !chosen.command?.takes) {
+      if (event.key === "Enter" && commandIn(text)?.command && !chosen.command?.takes) {
         event.preventDefault();
         void send();
         return;
