@@ -129,12 +129,17 @@ test("a conversation is saved as text and as data", async () => {
   assert.deepEqual(data.messages.map(({ role }) => role), [0, 1].flatMap(() => ["user", "assistant", "tool", "assistant"]));
   const openai = JSON.parse((await saved("OpenAI messages")).text);
   assert.equal(openai.findLast(({ role }) => role === "tool").content.includes("hello file"), true);
+  const names = new Set([markdown.name]);
+  for (const form of ["JSON", "OpenAI messages"]) names.add((await saved(form)).name);
   for (const form of ["Anthropic messages", "Gemini contents", "AI SDK messages"]) {
-    const { text } = await saved(form);
+    const { name, text } = await saved(form);
+    names.add(name);
     const told = JSON.parse(text);
     assert.ok((told.messages ?? told.contents ?? told).length >= 2 && text.includes("hello file") && text.includes("The tool said"), form);
     assert.deepEqual(told.system ?? told.systemInstruction?.parts[0].text ?? told[0].content, "Be brief.", form);
   }
+  // Each has a name of its own.
+  assert.equal(names.size, 6);
 });
 
 test("a conversation is copied as a branch, which goes its own way", async () => {
@@ -184,6 +189,8 @@ test("commands are found by a slash and run, and what is none is said", async ()
   }
   await say(page, "//nonsense of it");
   await page.getByText("You said: /nonsense of it").waitFor();
+  await page.goto(`${place.base}/#/c/a%2Fb`);
+  await page.getByText("There is no such conversation.").waitFor();
   assert.deepEqual(page.wrong, []);
 });
 

@@ -147,7 +147,8 @@ export class OpenConversation {
         wait_ms = 250;
       } catch (error) {
         if (this.closing.signal.aborted) return;
-        if (error instanceof Refused && error.status === 404) {
+        // Such as an id that no conversation may have. Who is let in later finds it.
+        if (error instanceof Refused && !error.isPassing && ![401, 403].includes(error.status)) {
           this.state.value = "missing";
           if (this.unsent.value.length === 0) return;
         } else {

@@ -22,7 +22,7 @@ export async function download(conversation, form) {
   };
   const text = isText ? asMarkdown(conversation, messages) : JSON.stringify(whole[form] ?? messages, null, 2);
   const name = (conversation.title ?? conversation.id).replace(/[^\p{L}\p{N} ._-]+/gu, "_").slice(0, 80);
-  save(`${name}.${isText ? "md" : "json"}`, isText ? "text/markdown" : "application/json", text);
+  save(`${name}.${isText ? "md" : form === "json" ? form : `${form}.json`}`, isText ? "text/markdown" : "application/json", text);
 }
 
 /**
