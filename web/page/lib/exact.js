@@ -1,15 +1,18 @@
 // JSON with its numbers as they are written. A number of JavaScript holds whole numbers up to 2^53, and ids are larger: a rounded one is
 // another.
 
-/** Whether this browser would round a number of a JSON text that is parsed. @param {string} text */
-export const isRounded = (text) => !("rawJSON" in JSON) && /\d{16}/.test(text);
+/** What texts with numbers that are too large look like; others may. */
+const LARGE = /\d{16}|\de\+?\d\d/i;
+
+/** Whether this browser may round a number of a JSON text that is parsed. @param {string} text */
+export const isRounded = (text) => !("rawJSON" in JSON) && LARGE.test(text);
 
 /**
  * What a JSON text says. Numbers that would be rounded are written again as they came, where the browser can: to reckon with they are nothing.
  * @param {string} text
  * @returns {any}
  */
-export const exact = (text) => JSON.parse(text, /\d{16}/.test(text) ? keep : undefined);
+export const exact = (text) => JSON.parse(text, LARGE.test(text) ? keep : undefined);
 
 /**
  * @param {string} _
