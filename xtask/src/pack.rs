@@ -48,14 +48,14 @@ pub(crate) fn are_same(left: &Path, right: &Path) -> Result<bool, String> {
     if !left.is_dir() || !right.is_dir() {
         return Ok(false);
     }
-    let names = |folder: &Path| -> Result<Vec<PathBuf>, String> {
+    let below = |folder: &Path| -> Result<Vec<PathBuf>, String> {
         Ok(files_below(folder)?.iter().filter_map(|path| path.strip_prefix(folder).ok().map(Path::to_owned)).collect())
     };
-    let named = names(left)?;
-    if named != names(right)? {
+    let names = below(left)?;
+    if names != below(right)? {
         return Ok(false);
     }
-    for name in named {
+    for name in names {
         if read(&left.join(&name))? != read(&right.join(&name))? {
             return Ok(false);
         }
