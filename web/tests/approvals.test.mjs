@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { diff, ends } from "../page/lib/diff.js";
-import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
+import { closeBrowser, lookAt, say, startPlace, until } from "./place.mjs";
 
 const kinds = fileURLToPath(new URL("kinds.mjs", import.meta.url));
 let place;
@@ -177,7 +177,7 @@ test("a rule for always is seen and changed before it is stored, holds at once, 
   assert.deepEqual((await rules()).filter(({ scope }) => scope === "user"),
     [{ scope: "user", tool: "filesystem__write", when: { path: { glob: "notes/**" } }, action: "allow" }]);
   await page.getByRole("button", { name: "Undo" }).click();
-  await page.waitForFunction(() => fetch("/api/v1/approvals/rules").then((answer) => answer.json()).then(({ data }) => !data.some(({ scope }) => scope === "user")));
+  await until(async () => !(await rules()).some(({ scope }) => scope === "user"));
 });
 
 test("arguments are edited in a form that is made from the tool's schema", async () => {

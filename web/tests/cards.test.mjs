@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
+import { closeBrowser, lookAt, say, startPlace, until } from "./place.mjs";
 
 const kinds = fileURLToPath(new URL("kinds.mjs", import.meta.url));
 let place;
@@ -154,7 +154,7 @@ test("a call that nobody knows the outcome of is asked about in its own words", 
   await say(page, `tool command__run ${JSON.stringify({ command: "touch began; sleep 300" })}`);
   await page.getByRole("button", { name: "Allow once" }).click();
   await page.locator(".word", { hasText: "running" }).waitFor();
-  await page.waitForFunction(() => fetch("api/v1/approvals").then((answer) => answer.json()).then(({ data }) => data.length === 0));
+  await until(async () => (await place.api("/approvals")).data.length === 0);
   await place.kill();
   await place.start();
   const question = page.getByRole("group", { name: /^Decision about/ });

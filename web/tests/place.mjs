@@ -9,6 +9,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { chromium } from "playwright-core";
 import { startModel } from "./model.mjs";
 
@@ -159,6 +160,11 @@ export function looking() {
 export async function closeBrowser() {
   await browser?.close();
   browser = null;
+}
+
+/** Waits until something is so at the server. `waitForFunction` of a page is none for this: it takes every promise for a yes. */
+export async function until(isSo) {
+  for (const latest = Date.now() + 20_000; !(await isSo()); await setTimeout(20)) if (Date.now() > latest) throw new Error(`it never was so: ${isSo}`);
 }
 
 /** Says something in the composer, as a person does. */

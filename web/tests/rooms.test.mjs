@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { violations } from "./axe.mjs";
 import { cachedShare, cost, total } from "../page/lib/usage.js";
-import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
+import { closeBrowser, everything, lookAt, say, startPlace, until } from "./place.mjs";
 
 let place;
 before(async () => {
@@ -142,10 +142,10 @@ test("a tool of a server is tried, and what happens to its calls is chosen", { s
   await form.getByRole("button", { name: "Run it now" }).click();
   await form.getByText(/42/).waitFor();
   await card.getByLabel("What happens to calls of Get Sum Tool").selectOption("deny");
-  await page.waitForFunction(() => fetch("/api/v1/approvals/rules").then((answer) => answer.json())
-    .then(({ data }) => data.length === 1 && data[0].tool === "everything__get-sum" && data[0].action === "deny"));
+  const rules = async () => (await place.api("/approvals/rules")).data.map(({ tool, action }) => `${action} ${tool}`).join();
+  await until(async () => (await rules()) === "deny everything__get-sum");
   await card.getByLabel("What happens to calls of Get Sum Tool").selectOption("");
-  await page.waitForFunction(() => fetch("/api/v1/approvals/rules").then((answer) => answer.json()).then(({ data }) => data.length === 0));
+  await until(async () => (await rules()) === "");
 });
 
 test("servers of another program's file are shown word for word and added one by one", { skip: !everything }, async () => {

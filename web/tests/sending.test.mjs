@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { changed, shownTo } from "../page/lib/conversation.js";
-import { closeBrowser, lookAt, looking, say, startPlace } from "./place.mjs";
+import { closeBrowser, lookAt, looking, say, startPlace, until } from "./place.mjs";
 
 let place;
 before(async () => { place = await startPlace(); });
@@ -122,8 +122,7 @@ test("what is said in a conversation that was deleted elsewhere is sent in a new
   const made = decodeURIComponent(new URL(page.url()).hash.split("/").at(-1));
   // Answered together or one by one, as the second came before the model was asked or after it.
   await page.getByText(/^You said: words/).first().waitFor();
-  await page.waitForFunction((made) => fetch(`/api/v1/conversations/${made}/messages`).then((told) => told.json())
-    .then(({ data }) => data.filter(({ role }) => role === "user").length === 2), made);
+  await until(async () => (await said(made)).length === 2);
   assert.deepEqual(await said(made), ["words one", "words two"]);
   assert.equal((await place.api(`/conversations/${made}`)).system_prompt, "Be brief.");
   assert.deepEqual(page.wrong, []);
@@ -138,8 +137,7 @@ for (const chosen of ["ask", null]) {
       await approve(page).selectOption(chosen);
       await (await answered).finished();
     }
-    await page.waitForFunction(([id, chosen]) => fetch(`/api/v1/conversations/${id}`).then((told) => told.json())
-      .then(({ settings }) => (settings.approve ?? null) === chosen), [id, chosen]);
+    await until(async () => ((await place.api(`/conversations/${id}`)).settings.approve ?? null) === chosen);
     await place.api(`/conversations/${id}`, { model: "scripted/two", settings: { approve: "all" } }, "PATCH");
     assert.equal(await approve(page).inputValue(), chosen ?? "");
     await say(page, write(`elsewhere-${chosen}.txt`));

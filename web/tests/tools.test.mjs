@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { artifactOf, textOf } from "../page/lib/artifact.js";
 import { startGuarded } from "./guarded.mjs";
-import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
+import { closeBrowser, everything, lookAt, say, startPlace, until } from "./place.mjs";
 
 let place;
 before(async () => {
@@ -128,9 +128,11 @@ test("a tool that is chosen and not there at the moment stays chosen", async () 
   const { id } = await place.api("/conversations", { tools: ["filesystem__read", "gone__tool", "later__*"] });
   const page = await lookAt(place, { path: `/#/c/${id}` });
   await page.getByRole("button", { name: "Tools", exact: true }).click();
+  const answered = page.waitForResponse((answer) => answer.request().method() === "PATCH");
   await page.getByRole("dialog").getByLabel(/Run a command/).check();
-  await page.waitForFunction((id) => fetch(`/api/v1/conversations/${id}`).then((told) => told.json()).then(({ tools }) => tools.includes("command__run")), id);
-  assert.deepEqual((await place.api(`/conversations/${id}`)).tools.sort(), ["command__run", "filesystem__read", "gone__tool", "later__*"]);
+  await (await answered).finished();
+  assert.deepEqual((await place.api(`/conversations/${id}`)).tools.filter((name) => !name.startsWith("!")).sort(),
+    ["command__run", "filesystem__read", "gone__tool", "later__*"]);
   assert.deepEqual(page.wrong, []);
 });
 
@@ -156,8 +158,7 @@ test("the boxes of the tools are what is stored, however long that takes and whe
   assert.equal(held.length, 1);
   await first.continue();
   await (await next(2)).continue();
-  await page.waitForFunction((id) => fetch(`/api/v1/conversations/${id}`).then((told) => told.json())
-    .then(({ tools }) => tools?.includes("!command__run")), id);
+  await until(async () => (await place.api(`/conversations/${id}`)).tools?.includes("!command__run"));
   const { tools } = await place.api(`/conversations/${id}`);
   assert.deepEqual([tools[0], tools.includes("!filesystem__delete"), tools.includes("filesystem__read")], ["*", true, true]);
   await box(/^Write a file/).uncheck();
