@@ -18,10 +18,10 @@ use turnwright_mcp::serve::{Backing, OfferedCall, OfferedTool, Refused, RunningC
 
 use super::McpServing;
 use super::caller;
-use super::earlier::{State, earlier, since};
+use super::earlier::{Earlier, State, earlier, since};
 use super::pool::Slot;
 use super::running::Running;
-use super::shared::{Attending, Shared};
+use super::shared::{Attending, Shared, Telling};
 
 /// How often it is looked whether another process changed what there is, once a client wants to know. What this one
 /// changes is told at once.
@@ -57,6 +57,14 @@ impl Sought {
     }
 }
 
+/// Whether a client has the result of its call.
+enum Told {
+    Yes,
+    No,
+    /// A node that looks alive told it, or was killed just now.
+    Unclear,
+}
+
 /// Who waits for the open call of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waiter {
@@ -90,6 +98,8 @@ impl EngineBacking {
         self.shared.stop.cancel();
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
+        self.shared.tellings.close();
+        self.shared.tellings.wait().await;
     }
 
     /// A tool under the name by which clients call it.
@@ -197,22 +207,12 @@ impl EngineBacking {
                             false
                         }
                     },
-                    State::Ended => {
-                        if ended.is_none()
-                            && self.is_within(SAME_FOR, updated_at_ms)
-                            && !self.shared.is_told(&id, found.turn).await?
-                        {
-                            ended = Some(Sought::Found(handle(&id, found.turn), found.message.clone()));
-                        }
-                        false
-                    }
-                    State::EndedAlone(driver) => {
-                        let is_of_another = is_just_now && !self.only_reads(&found.message) && driver != own;
-                        if ended.is_none() && is_of_another && !self.shared.is_told(&id, found.turn).await? {
-                            if self.engine.lives(driver).await? {
-                                is_unclear = true;
-                            } else {
-                                ended = Some(Sought::Found(handle(&id, found.turn), found.message.clone()));
+                    State::Ended | State::EndedAlone(_) => {
+                        if ended.is_none() && self.may_be_untold(found, updated_at_ms) {
+                            match self.told(&id, found).await? {
+                                Told::Yes => {}
+                                Told::No => ended = Some(Sought::Found(handle(&id, found.turn), found.message.clone())),
+                                Told::Unclear => is_unclear |= !self.only_reads(&found.message),
                             }
                         }
                         false
@@ -225,6 +225,35 @@ impl EngineBacking {
         }
         let is_unclear = is_unclear && self.engine.goes_by_leases();
         Ok(ended.unwrap_or(if is_unclear { Sought::Unclear } else { Sought::Nothing }))
+    }
+
+    /// Whether it matters if the client of a call that has its result was told it.
+    fn may_be_untold(&self, found: &Earlier, updated_at_ms: u64) -> bool {
+        match &found.state {
+            State::EndedAlone(driver) => {
+                driver != self.engine.driver()
+                    && self.is_within(AGAIN_WITHIN, updated_at_ms)
+                    && !self.only_reads(&found.message)
+            }
+            State::Ended => self.is_within(SAME_FOR, updated_at_ms),
+            State::Unknown | State::Open(_) => false,
+        }
+    }
+
+    /// Whether the client of a call that has its result was told it.
+    async fn told(&self, conversation: &ConversationId, found: &Earlier) -> Result<Told, EngineError> {
+        let teller = match (self.shared.telling(conversation, found.turn).await?, &found.state) {
+            (Telling::Done, _) => return Ok(Told::Yes),
+            (Telling::By(driver), _) => driver,
+            // Told at once, unless its process was killed then.
+            (Telling::Not, State::EndedAlone(driver)) => driver.clone(),
+            (Telling::Not, State::Unknown | State::Open(_) | State::Ended) => return Ok(Told::No),
+        };
+        Ok(match teller {
+            own if own == *self.engine.driver() => Told::Yes,
+            other if self.engine.lives(&other).await? => Told::Unclear,
+            _ => Told::No,
+        })
     }
 
     /// Whether a message asks for a tool that changes nothing.

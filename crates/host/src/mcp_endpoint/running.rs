@@ -19,6 +19,8 @@ use super::shared::{Attending, Shared};
 const STOP_TIME: Duration = Duration::from_secs(10);
 /// How long a result that is stored may take to be told.
 const TELL_TIME: Duration = Duration::from_millis(200);
+/// After how long a result that was given out is with its client: a process that is killed earlier may have told nothing.
+const HANDED_TIME: Duration = Duration::from_secs(1);
 /// The most characters of arguments in a question.
 const MAX_ARGUMENTS: usize = 2_000;
 /// From this size of its result on a call is its conversation's last.
@@ -151,20 +153,24 @@ impl Running {
         }
     }
 
-    /// Notes that the client has the result: nobody who asks for the same call later means this one. The client does not wait for
-    /// that where only the death of this process could make it matter.
+    /// Notes that the client has the result, once it has had the time to come there: nobody who asks for the same call later means
+    /// this one. Where more than the death of this process could make that matter, it is noted before that it is on its way.
     async fn note_told(&self) {
         if self.attending.is_none() {
             return;
         }
         let (shared, conversation, turn) = (self.shared.clone(), self.conversation.clone(), self.turn);
         let is_looked_for = self.engine.look(&conversation, |journal: &Journal| is_looked_for(journal, turn)).await;
-        let note = async move { shared.note_told(&conversation, turn).await };
         if is_looked_for.unwrap_or(true) {
-            note.await;
-        } else {
-            self.shared.tasks.spawn(note);
+            shared.note_handed(&conversation, turn, self.engine.driver()).await;
         }
+        self.shared.tellings.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(HANDED_TIME) => {}
+                () = shared.stop.cancelled() => {}
+            }
+            shared.note_told(&conversation, turn).await;
+        });
     }
 
     /// Whether a person is asked whether the call is to run although it may have happened.

@@ -18,6 +18,8 @@ use super::pool::Pool;
 pub(super) struct Shared {
     pub(super) pool: Pool,
     pub(super) tasks: TaskTracker,
+    /// What notes that results were told.
+    pub(super) tellings: TaskTracker,
     pub(super) stop: CancellationToken,
     pub(super) questions: Questions,
     pub(super) quiet: Quiet,
@@ -29,8 +31,9 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(questions: Questions, documents: Arc<dyn Documents>, command_flags: String) -> Self {
-        let (pool, tasks, stop, quiet) = (Pool::default(), TaskTracker::new(), CancellationToken::new(), Quiet::default());
-        Self { pool, tasks, stop, questions, quiet, command_flags, documents, attended: Mutex::default() }
+        let (pool, stop, quiet) = (Pool::default(), CancellationToken::new(), Quiet::default());
+        let (tasks, tellings) = (TaskTracker::new(), TaskTracker::new());
+        Self { pool, tasks, tellings, stop, questions, quiet, command_flags, documents, attended: Mutex::default() }
     }
 
     /// A client waits for the call of this conversation, until what is answered is dropped.
@@ -44,18 +47,34 @@ impl Shared {
         self.attended().contains_key(conversation)
     }
 
+    /// Notes that this driver is giving the result of a call out. Where that fails it is told once more.
+    pub(super) async fn note_handed(&self, conversation: &ConversationId, turn: TurnId, own: &DriverId) {
+        let document = Document { key: told(conversation), body: format!("{turn} {own}") };
+        let noted = self.documents.put_document(CONVERSATION_DOCUMENTS, document).await;
+        log_unkept(noted, conversation, turn);
+    }
+
     /// Notes that clients have the results of a conversation's calls up to this one. Where that fails it is told once more.
     pub(super) async fn note_told(&self, conversation: &ConversationId, turn: TurnId) {
+        log_unkept(self.put_told(conversation, turn).await, conversation, turn);
+    }
+
+    async fn put_told(&self, conversation: &ConversationId, turn: TurnId) -> Result<(), StoreError> {
         let document = Document { key: told(conversation), body: turn.to_string() };
-        if let Err(error) = self.documents.put_document(CONVERSATION_DOCUMENTS, document).await {
-            tracing::debug!(%conversation, %turn, %error, "it is not kept that the result of a call was told");
+        let Some(stored) = self.documents.document(CONVERSATION_DOCUMENTS, &document.key).await? else {
+            return self.documents.add_document(CONVERSATION_DOCUMENTS, document).await.map(drop);
+        };
+        // A later call is told already, or being told.
+        if noted(&stored.body).is_some_and(|(newest, _)| newest > turn) {
+            return Ok(());
         }
+        self.documents.change_document(CONVERSATION_DOCUMENTS, &stored, Some(document.body)).await
     }
 
     /// Whether a client has the result of a call.
-    pub(super) async fn is_told(&self, conversation: &ConversationId, turn: TurnId) -> Result<bool, StoreError> {
+    pub(super) async fn telling(&self, conversation: &ConversationId, turn: TurnId) -> Result<Telling, StoreError> {
         let newest = self.documents.document(CONVERSATION_DOCUMENTS, &told(conversation)).await?;
-        Ok(newest.and_then(|newest| newest.body.parse().ok()).is_some_and(|newest: TurnId| newest >= turn))
+        Ok(newest.map_or(Telling::Not, |newest| Telling::read(&newest.body, turn)))
     }
 
     /// Notes that nobody waits for a call any more that this process goes on with. Where that fails, other nodes take it for one that
@@ -99,6 +118,40 @@ impl Shared {
 
     fn attended(&self) -> MutexGuard<'_, HashMap<ConversationId, usize>> {
         self.attended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known of whether a client has a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Telling {
+    Not,
+    /// This driver was giving it out: the client has it, unless that was killed then.
+    By(DriverId),
+    Done,
+}
+
+impl Telling {
+    fn read(newest: &str, turn: TurnId) -> Self {
+        match noted(newest) {
+            // A conversation takes no further call before the one before it was told.
+            Some((newest, _)) if newest > turn => Self::Done,
+            Some((newest, by)) if newest == turn => by.map_or(Self::Done, Self::By),
+            Some(_) | None => Self::Not,
+        }
+    }
+}
+
+/// The newest call that was told, and who was giving its result out where that is all that is known.
+fn noted(body: &str) -> Option<(TurnId, Option<DriverId>)> {
+    match body.split_once(' ') {
+        Some((turn, by)) => Some((turn.parse().ok()?, Some(DriverId(by.to_owned())))),
+        None => Some((body.parse().ok()?, None)),
+    }
+}
+
+fn log_unkept(noted: Result<(), StoreError>, conversation: &ConversationId, turn: TurnId) {
+    if let Err(error) = noted {
+        tracing::debug!(%conversation, %turn, %error, "it is not kept that the result of a call was told");
     }
 }
 

@@ -352,6 +352,34 @@ async fn calls_that_have_their_results_are_run_again() {
 
 #[tokio::test]
 async fn what_a_client_comes_back_for_is_found_where_its_process_is_gone() {
+#[tokio::test(start_paused = true)]
+async fn a_result_whose_process_is_killed_while_it_goes_out_is_told_once_more_and_is_no_second_call() {
+    for action in [Action::Allow, Action::Ask] {
+        let world = World::new(action, 9);
+        let result = async |process: &Process| {
+            let mut running = process.call().await;
+            if action == Action::Ask && world.effects() == 0 {
+                asked(&mut *running).await;
+                running.decide(true).await.unwrap();
+            }
+            ended(&mut *running).await
+        };
+        let first = world.process(world.disk.another_process());
+        assert_eq!((result(&first).await.as_str(), world.effects()), ("done", 1), "{action:?}");
+        first.killed().await;
+        let second = world.next_process().await;
+        assert_eq!((result(&second).await.as_str(), world.effects()), ("done", 1), "{action:?}");
+        // It has had the time to come to its client.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        second.killed().await;
+        let mut running = world.next_process().await.call().await;
+        match action {
+            Action::Ask => drop(asked(&mut *running).await),
+            Action::Allow | Action::Deny => assert_eq!((ended(&mut *running).await.as_str(), world.effects()), ("done", 2)),
+        }
+    }
+}
+
     let world = World::new(Action::Allow, 0);
     let first = world.process(world.disk.another_process());
     let running = first.call().await;
