@@ -48,6 +48,11 @@ pub trait Provider: Send + Sync + Debug {
         TokenCounting::Estimated
     }
 
+    /// Whether it asks no model: its calls are in no budget.
+    fn asks_no_model(&self) -> bool {
+        false
+    }
+
     /// Whether results are given to it whole, however large they are: it is a program, which has room for them and counts on their
     /// form. A model is shown beginning and end.
     fn takes_results_whole(&self) -> bool {

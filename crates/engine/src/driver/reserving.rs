@@ -71,8 +71,18 @@ impl Driver {
         }
     }
 
+    /// Whether no model answers the turn, but a program.
+    fn asks_no_model(&self) -> bool {
+        let answers = self.live.lock().journal.open_turn().map(|turn| turn.model().clone());
+        let provider = answers.and_then(|model| self.inner.providers.get(model.provider()).ok());
+        provider.is_some_and(|provider| provider.asks_no_model())
+    }
+
     /// With what reservation a model is asked now, `None` where it needs none; [`NotYet`], where it is being reserved.
     fn reserved(&mut self, purpose: Purpose) -> Result<Option<Reserved>, NotYet> {
+        if self.asks_no_model() {
+            return Ok(None);
+        }
         let leave = leave(&self.inner, self.live.lock().journal.books(), purpose, self.claim.epoch, self.used);
         match leave {
             Leave::Free => Ok(None),

@@ -69,6 +69,10 @@ impl Provider for Caller {
         Ok(Box::pin(stream::iter([Ok(deltas)])))
     }
 
+    fn asks_no_model(&self) -> bool {
+        true
+    }
+
     fn takes_results_whole(&self) -> bool {
         true
     }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Map, json};
 use tokio::sync::Semaphore;
+use turnwright_core::budgets::{BudgetKind, Most};
 use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_core::{ContentBlock, EmbeddedResource, ModelRef, ProviderFailure, TurnSettings, Verdict, text_of};
 use turnwright_engine::{
-    CallContext, Choice, ConversationChange, Engine, EngineParts, KeptBy, LargeResults, Provider, Providers, ToolOutput,
+    Budgets, CallContext, Choice, ConversationChange, Engine, EngineParts, KeptBy, LargeResults, Provider, Providers,
+    ToolOutput,
 };
 use turnwright_mcp::serve::{Backing, Happened, Leave, OfferedCall, Question, RunningCall};
 use turnwright_testkit::{Fuse, ManualClock, MemoryArtifacts, MemoryStore, ScriptedSource, ScriptedTool};
@@ -350,8 +352,6 @@ async fn calls_that_have_their_results_are_run_again() {
     assert_eq!((ended(&mut *next.call().await).await.as_str(), world.effects()), ("done", 3));
 }
 
-#[tokio::test]
-async fn what_a_client_comes_back_for_is_found_where_its_process_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_result_whose_process_is_killed_while_it_goes_out_is_told_once_more_and_is_no_second_call() {
     for action in [Action::Allow, Action::Ask] {
@@ -380,6 +380,8 @@ async fn a_result_whose_process_is_killed_while_it_goes_out_is_told_once_more_an
     }
 }
 
+#[tokio::test]
+async fn what_a_client_comes_back_for_is_found_where_its_process_is_gone() {
     let world = World::new(Action::Allow, 0);
     let first = world.process(world.disk.another_process());
     let running = first.call().await;
@@ -399,6 +401,17 @@ async fn a_result_whose_process_is_killed_while_it_goes_out_is_told_once_more_an
     assert_eq!(second.backing.lost("agent", &others.digest(), 1_000).await, None);
     assert_eq!(second.backing.lost("other", &call.digest(), 1_000).await, None);
     asked(&mut *second.backing.find(&handle, call).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_call_takes_nothing_of_a_budget_since_no_model_is_asked() {
+    let world = World::new(Action::Allow, 9);
+    for most in [Most { nano_usd: Some(0), tokens: None }, Most { nano_usd: None, tokens: Some(1) }] {
+        let process = world.process(world.disk.another_process());
+        let limits = [(BudgetKind::Day, most), (BudgetKind::Turn, most)].into();
+        process.engine.keep_budgets(Budgets { limits, users: BTreeMap::new(), output_tokens: 100 });
+        assert_eq!(ended(&mut *process.call().await).await, "done", "{most:?}");
+    }
 }
 
 #[tokio::test]
