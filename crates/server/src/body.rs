@@ -65,17 +65,26 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, options: &ServerOption
     }
 }
 
+/// That a body comes as it is.
+///
+/// # Errors
+/// 415 where it says that it is encoded.
+pub(crate) fn as_it_is(headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(encoding) = headers.get(header::CONTENT_ENCODING).filter(|encoding| *encoding != "identity") else {
+        return Ok(());
+    };
+    let encoding = encoding.to_str().unwrap_or("(not text)");
+    let detail = format!("the content encoding is `{encoding}`; send the body as it is");
+    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail))
+}
+
 /// Reads a body as JSON. An empty body is an empty object.
 ///
 /// # Errors
 /// 415 where it says that it is something else, or encoded, 400 where it is no JSON, 422 where a field is unknown or wrong; and those
 /// of [`read`].
 pub(crate) fn json<'a, T: Deserialize<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<T, ApiError> {
-    if let Some(encoding) = headers.get(header::CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
-        let encoding = encoding.to_str().unwrap_or("(not text)");
-        let detail = format!("the content encoding is `{encoding}`; send the body as it is");
-        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
-    }
+    as_it_is(headers)?;
     if let Some(content_type) = headers.get(header::CONTENT_TYPE) {
         let content_type = content_type.to_str().unwrap_or("(not text)");
         let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -74,9 +74,27 @@ impl<T: DeserializeOwned + Send> FromRequestParts<ServerState> for Search<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, ApiError> {
+        // What is read of it would be something else than was meant.
+        if let Some(query) = parts.uri.query().filter(|query| !is_text(query)) {
+            let shown: String = query.chars().take(80).collect();
+            let detail = format!("`{shown}` is not UTF-8 once its `%` signs are taken for bytes; a `%` itself is `%25`");
+            return Err(ApiError::bad_request("invalid_query", detail));
+        }
         let found = Query::<T>::from_request_parts(parts, state).await;
         found.map(|Query(found)| Self(found)).map_err(|error| ApiError::bad_request("invalid_query", error.body_text()))
     }
+}
+
+/// Whether a query is UTF-8 once what it writes with `%` is taken for bytes.
+fn is_text(query: &str) -> bool {
+    let mut parts = query.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let written = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(written.unwrap_or(b'%'));
+        bytes.extend(part.bytes().skip(if written.is_some() { 2 } else { 0 }));
+    }
+    std::str::from_utf8(&bytes).is_ok()
 }
 
 /// Headers and whole body.
@@ -228,10 +246,24 @@ fn numbered(name: &str) -> Vec<(u64, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PageQuery, falling, numbered};
+    use super::{PageQuery, falling, is_text, numbered};
 
     fn query(limit: &str, cursor: Option<&str>) -> PageQuery {
         PageQuery { limit: Some(limit.to_owned()), cursor: cursor.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_query_is_text_or_it_is_none() {
+        for (query, expected) in [
+            ("", true),
+            ("q=caf%C3%A9&limit=2", true),
+            ("q=%", true),
+            ("q=100%25+%zz%é", true),
+            ("q=%ff", false),
+            ("q=%C3&a=%A9", false),
+        ] {
+            assert_eq!(is_text(query), expected, "{query}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use turnwright_engine::{Engine, StoreError};
 use super::idempotency::key;
 use super::json;
 use crate::auth::Admitted;
-use crate::body::drain;
+use crate::body::{as_it_is, drain};
 use crate::byte_range::Wanted;
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State};
@@ -67,6 +67,7 @@ pub(super) async fn upload(
     Search(query): Search<UploadQuery>,
     request: Request,
 ) -> Result<Response, ApiError> {
+    as_it_is(&head.headers)?;
     let (head, body) = request.into_parts();
     let key = key(&head.headers)?.map(str::to_owned);
     let declared = head.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("(not text)").to_owned());

@@ -9,6 +9,7 @@ use turnwright_engine::{EngineError, StoreError};
 use turnwright_host::{Knowledge, Memory, MemoryError};
 
 use super::json;
+use crate::body::as_it_is;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Params, Search, State, Undivided, Whole};
 use crate::openapi::{BodyRefused, Conditional, FileBytes, IfMatch, IfNoneMatch, NotThere, Refused};
@@ -157,6 +158,7 @@ pub(super) async fn attach(
     Params(named): Params<NamedDocument>,
     whole: Whole,
 ) -> Result<Response, ApiError> {
+    as_it_is(&whole.headers)?;
     let created_at_ms = state.engine().conversation(&id).await?.created_at_ms;
     let name = named.document;
     // Browsers take `.` and `..` out of an address.
