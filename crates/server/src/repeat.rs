@@ -75,7 +75,7 @@ struct Request {
 pub(crate) enum CutOff {
     /// Nobody knows what came of it.
     Unknown,
-    /// It is carried out for whoever asks again: it names what the journal takes once, and refuses the second time.
+    /// It is carried out for whoever asks again: it names what the journal takes once, or it makes the same each time.
     Again,
     /// The same as long as nothing was decided about the call: later it would be about another question.
     WhileUndecided(ConversationId, CallId),
@@ -111,6 +111,19 @@ pub(crate) async fn once_in<T: Serialize + Send + 'static>(
     make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<Value, ApiError> {
     remembered(state, asked, (Some(conversation), route), (Keeps::Answer, CutOff::Unknown), Box::pin(make)).await
+}
+
+/// The same for what makes the same however often it is carried out, in a conversation where it belongs to one.
+///
+/// # Errors
+/// As [`once`].
+pub(crate) async fn once_alike<T: Serialize + Send + 'static>(
+    state: &ServerState,
+    asked: Option<(String, String)>,
+    place: (Option<&ConversationId>, &str),
+    make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<Value, ApiError> {
+    remembered(state, asked, place, (Keeps::Answer, CutOff::Again), Box::pin(make)).await
 }
 
 /// The same for what the journal of the conversation takes once, as a decision.

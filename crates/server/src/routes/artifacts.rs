@@ -11,7 +11,6 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
-use serde_json::Value;
 use turnwright_api as api;
 use turnwright_engine::artifacts::{Artifact, ArtifactHasher, Artifacts, Draft, PIECE_BYTES, Removal, is_artifact_id};
 use turnwright_engine::{Engine, StoreError};
@@ -26,7 +25,7 @@ use crate::extract::{Params, Search, State};
 use crate::file_type::{self, Seems, TextCheck};
 use crate::openapi::{BodyRefused, Conflicting, FileBytes, IfNoneMatch, NotThere, RangeHeaders, Refused, RepeatableHeader};
 use crate::pace::{TooSlow, Unread, paced};
-use crate::repeat::{Keeps, once};
+use crate::repeat::once_alike;
 use crate::state::ServerState;
 use crate::tag::is_known;
 use crate::timestamp::timestamp;
@@ -67,8 +66,8 @@ pub(super) async fn upload(
     Search(query): Search<UploadQuery>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    as_it_is(&head.headers)?;
     let (head, body) = request.into_parts();
+    as_it_is(&head.headers)?;
     let key = key(&head.headers)?.map(str::to_owned);
     let declared = head.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("(not text)").to_owned());
     let is_form = declared.as_deref().is_some_and(|declared| declared.to_ascii_lowercase().starts_with("multipart/form-data"));
@@ -97,7 +96,7 @@ pub(super) async fn upload(
     };
     Admitted::confirmed(&state, &extensions).await?;
     let stored = kept(&state, key, name, unfinished, read).await?;
-    let location = format!("/api/v1/artifacts/{}", stored.get("id").and_then(Value::as_str).unwrap_or_default());
+    let location = format!("/api/v1/artifacts/{}", stored.id);
     let mut response = json(StatusCode::CREATED, stored);
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
@@ -230,28 +229,30 @@ async fn taken(
     }
 }
 
-/// Makes what was taken a file. A key stands for the file: what it is is known when all of it came.
+/// Makes what was taken a file. A key stands for the file: what it is is known when all of it came. Under the key is no more than the
+/// file's id, and it is made whenever it comes: it is the same file, which may have been removed since.
 async fn kept(
     state: &ServerState,
     key: Option<String>,
     name: String,
     mut unfinished: Unfinished,
     Read { hasher, media_type, bytes }: Read,
-) -> Result<Value, ApiError> {
+) -> Result<api::Artifact, ApiError> {
     let owner = state.caller().user().clone();
     let id = hasher.id(&owner, &name, &media_type);
     let asked = key.map(|key| (key, id.clone()));
+    // Let go where the key is another file's.
+    once_alike(state, asked, (None, "artifacts"), std::future::ready(Ok(id.clone()))).await?;
     let artifact = Artifact { id, owner, name, media_type, bytes, created_at_ms: unfinished.at_ms };
-    // Let go where the key had its answer, or is another file's.
     let kept = async move {
         let keeper = unfinished.artifacts.clone();
         if let Some(draft) = unfinished.draft.take() {
             keeper.finish_artifact(draft, artifact.clone()).await?;
         }
         // The one that was there, where it was.
-        Ok(told(keeper.artifact(&artifact.owner, &artifact.id).await?.unwrap_or(artifact)))
+        Ok::<_, StoreError>(told(keeper.artifact(&artifact.owner, &artifact.id).await?.unwrap_or(artifact)))
     };
-    once(state, asked, "artifacts", Keeps::Answer, kept).await
+    Ok(state.engine().carry_through(kept).await??)
 }
 
 /// What was found out while a file was stored.

@@ -10,7 +10,7 @@ use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{InConversation, State, Whole};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::once_in;
+use crate::repeat::once_alike;
 use crate::settings;
 
 /// Tells whether models are shown a summary of this conversation's beginning.
@@ -48,7 +48,7 @@ pub(super) async fn compact(
     let (engine, id) = (state.engine().clone(), conversation.clone());
     let idempotency = repeatable(&whole, "compact")?;
     let made = async move { Ok(report(Some(engine.compact_once(&id, model, idempotency).await?))) };
-    Ok(json(StatusCode::OK, once_in(&state, asked(&whole)?, (&conversation, "compact"), made).await?))
+    Ok(json(StatusCode::OK, once_alike(&state, asked(&whole)?, (Some(&conversation), "compact"), made).await?))
 }
 
 /// Takes the newest summary back: models are shown again what it stood for, or the summary before it.

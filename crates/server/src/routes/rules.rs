@@ -12,7 +12,7 @@ use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{PageQuery, Params, Search, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, IfNoneMatch, NotThere, Refused, RepeatableHeader};
-use crate::repeat::{Keeps, once};
+use crate::repeat::once_alike;
 use crate::rules::{configured_rule, explanation, may_reach, remembered_rule, scope, text};
 use crate::settings::approve;
 use crate::tag::Tag;
@@ -58,9 +58,13 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     let scope = scope(request.scope)?;
     may_reach(state.caller(), scope)?;
     let new = NewRule { scope, conversation, rule, idempotency: repeatable(&whole, "approvals/rules")? };
-    let engine = state.engine().clone();
+    let (engine, of) = (state.engine().clone(), new.conversation.clone());
+    if let Some(of) = &of {
+        engine.conversation(of).await?;
+    }
     let made = async move { Ok(remembered_rule(&engine.add_rule(new).await?)) };
-    Ok(json(StatusCode::CREATED, once(&state, asked(&whole)?, "approvals/rules", Keeps::Answer, made).await?))
+    let place = (of.as_ref(), "approvals/rules");
+    Ok(json(StatusCode::CREATED, once_alike(&state, asked(&whole)?, place, made).await?))
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

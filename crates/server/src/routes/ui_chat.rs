@@ -28,7 +28,7 @@ use crate::named::{Named, says};
 use crate::open_stream::OpenStream;
 use crate::openai::responses::object::turn_of;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::once_in;
+use crate::repeat::once_alike;
 use crate::settings;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
@@ -298,7 +298,7 @@ async fn regenerated(
             Ok(api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() })
         }
     };
-    let accepted = once_in(state, asked(whole)?, (conversation, "regenerate"), again).await?;
+    let accepted = once_alike(state, asked(whole)?, (Some(conversation), "regenerate"), again).await?;
     id(accepted.get("turn_id").and_then(Value::as_str).unwrap_or_default())
 }
 

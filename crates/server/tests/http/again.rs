@@ -217,6 +217,7 @@ async fn what_was_answered_in_a_conversation_goes_with_it() {
     for summary in ["Counted.", "Counted again."] {
         for word in ["1", "2", "3"] {
             server.post("/api/v1/conversations/c1/chat", json!({"content": word})).await;
+    server.engine.keep_rules(store.clone()).await;
         }
         let tool = json!({"server_id": "lab", "tool_name": "touch"});
         assert_eq!(keyed(&server, tools, &tool).await.status, StatusCode::CREATED);
@@ -227,6 +228,13 @@ async fn what_was_answered_in_a_conversation_goes_with_it() {
         assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.body);
         for kind in [CONVERSATION_DOCUMENTS, REPEATABLE_REQUESTS] {
             assert_eq!(store.documents(kind).await.unwrap(), [], "{kind}");
+        let rule = json!({"tool": "lab__touch", "action": "deny", "scope": "conversation", "conversation_id": "c1"});
+        for _ in 0..2 {
+            let made = keyed(&server, "/api/v1/approvals/rules", &rule).await;
+            assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+            let listed = server.get("/api/v1/approvals/rules").await.json();
+            assert_eq!(listed["data"].as_array().unwrap().len(), 1, "it holds: {listed}");
+        }
         }
     }
 }

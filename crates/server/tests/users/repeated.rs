@@ -1,6 +1,6 @@
 //! Requests that come again with their key: what they make is made once, whoever dies or hangs up in between.
 
-use turnwright_engine::{CONVERSATION_DOCUMENTS, Document};
+use turnwright_engine::{CONVERSATION_DOCUMENTS, Document, REPEATABLE_REQUESTS};
 
 use super::*;
 
@@ -90,6 +90,27 @@ async fn a_file_that_comes_again_with_its_key_is_the_same_and_another_is_refused
     assert_eq!(put("two").await.code(), (422, "idempotency_key_reused".to_owned()));
     let there = server.get(again.header("location"), &token).await;
     assert_eq!((there.status, there.body.as_str()), (StatusCode::OK, "one"));
+
+    // Its name is not kept under the key, and the key stands for the file, also where that was removed or a process died over it.
+    let documents = server.host.documents();
+    let mut kept = documents.documents(REPEATABLE_REQUESTS).await.unwrap();
+    assert!(kept.len() == 1 && !kept[0].body.contains("a.txt"), "{kept:?}");
+    let place = first.header("location");
+    let delete = async || server.ask(Method::DELETE, place, &headers[..1], "").await.status;
+    assert_eq!(delete().await, StatusCode::NO_CONTENT);
+    assert_eq!(put("one").await.status, StatusCode::CREATED);
+    assert_eq!(server.get(place, &token).await.body, "one");
+    assert_eq!(delete().await, StatusCode::NO_CONTENT);
+    let mut left: Value = serde_json::from_str(&kept[0].body).unwrap();
+    left["under_way"] = json!({"id": "conv_0", "since_ms": 5, "by": "0123456789abcdef0123456789abcdef"});
+    left["answer"] = Value::Null;
+    let left = Document { body: left.to_string(), ..kept.remove(0) };
+    documents.put_document(REPEATABLE_REQUESTS, left).await.unwrap();
+    assert_eq!(put("one").await.status, StatusCode::CREATED);
+    assert_eq!(server.get(place, &token).await.body, "one");
+    let packed = [headers[0], ("content-encoding", "gzip")];
+    let packed = server.ask(Method::POST, "/api/v1/artifacts?name=a.txt", &packed, "one").await;
+    assert_eq!(packed.code(), (415, "unsupported_media_type".to_owned()));
 }
 
 #[tokio::test]
