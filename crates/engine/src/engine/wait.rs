@@ -94,6 +94,8 @@ impl Engine {
                     }
                 }
                 (Drives::Elsewhere, Some(foreign)) => {
+                    // It may end like the one before it.
+                    took_up = false;
                     tokio::select! {
                         () = settled => {}
                         () = self.inner.shutdown.cancelled() => {}
@@ -130,8 +132,9 @@ impl Engine {
                     took_up = true;
                     self.inner.ensure_driven(&live).await?;
                 }
-                // The lease ran out under it, as while a database is started anew: the next look of this server goes on with it.
-                (Drives::Nobody, _) if self.is_between_leases(&live) => {
+                // The lease ran out under it, as while a database is started anew, or others were first to claim it and are gone: the
+                // next look of this server goes on with it.
+                (Drives::Nobody, _) if self.takes_up_again(&live) => {
                     tokio::select! {
                         () = settled => {}
                         () = self.inner.shutdown.cancelled() => {}
@@ -151,9 +154,13 @@ impl Engine {
         self.inner.is_server.load(Ordering::Relaxed) && live.lock().kept_by() == Some(KeptBy::Servers)
     }
 
-    /// Whether this process takes the open turn up again once it has the right to drive: it had it, and it ran out.
-    fn is_between_leases(&self, live: &Live) -> bool {
-        let_down(live) == Some(LetDown::Lease) && self.keeps(live) && !self.is_draining()
+    /// Whether this process takes the open turn up again at its next look. Where the store let it down, whoever waits is told of that.
+    fn takes_up_again(&self, live: &Live) -> bool {
+        let can_go_on = match let_down(live) {
+            Some(LetDown::Store(_)) => false,
+            Some(LetDown::Lease) | None => true,
+        };
+        can_go_on && self.keeps(live) && !self.is_draining()
     }
 
     /// Why a turn stays open that nobody drives.
