@@ -2,14 +2,14 @@
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 use turnwright_core::ConversationId;
 
-use crate::{Engine, EngineError, StoreError};
+use crate::{Document, Documents, Engine, EngineError, StoreError};
 
 pub use crate::resent::{RESENT, TIME_AT, written_time};
 
@@ -23,10 +23,14 @@ const RESTS_TIMES: u32 = 20;
 /// Only after a failure that took so long they leave it alone too: one that comes at once costs nothing.
 const LONG_FAILURE: Duration = Duration::from_secs(1);
 
+/// The kind and the key of the document that says that something deleted is to be overwritten, by whichever process lives then.
+const OWED: (&str, &str) = ("erasure", "owed");
+
 /// Whether something was deleted that is not overwritten yet, and until when rounds leave that.
 #[derive(Debug, Default)]
 pub(crate) struct Erasing {
     is_due: AtomicBool,
+    documents: OnceLock<Arc<dyn Documents>>,
     rests_until: Mutex<Option<Instant>>,
 }
 
@@ -34,6 +38,31 @@ impl Erasing {
     /// Something was deleted.
     fn owe(&self) {
         self.is_due.store(true, Ordering::Relaxed);
+    }
+
+    /// Something is about to be deleted. It stays known if this process ends before it is overwritten.
+    async fn note(&self) -> Result<(), EngineError> {
+        let Some(documents) = self.documents.get() else { return Ok(()) };
+        // Each is another one: what is overwritten at this moment settles those before it alone.
+        let document = Document { key: OWED.1.to_owned(), body: Engine::new_id()?.to_string() };
+        Ok(documents.put_document(OWED.0, document).await?)
+    }
+
+    async fn noted(&self) -> Result<Option<Document>, StoreError> {
+        match self.documents.get() {
+            Some(documents) => documents.document(OWED.0, OWED.1).await,
+            None => Ok(None),
+        }
+    }
+
+    /// What was noted then is overwritten.
+    async fn settle(&self, noted: &Document) -> Result<(), StoreError> {
+        let Some(documents) = self.documents.get() else { return Ok(()) };
+        match documents.change_document(OWED.0, noted, None).await {
+            // More was deleted meanwhile, or another process was first.
+            Err(StoreError::Altered { .. }) => Ok(()),
+            settled => settled,
+        }
     }
 
     fn is_resting(&self) -> bool {
@@ -76,6 +105,22 @@ pub trait Upkeep: Send + Sync + Debug {
 }
 
 impl Engine {
+    /// Keeps there that something deleted is to be overwritten. Counts once.
+    pub fn keep_erasures(&self, documents: Arc<dyn Documents>) {
+        if self.inner().erasing.documents.set(documents).is_err() {
+            tracing::error!("what is to be overwritten can be kept in one place");
+        }
+    }
+
+    /// Says that something is about to be deleted that [`Engine::erase`] is to overwrite: if this process ends before that, another
+    /// one does it.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn owe_erasure(&self) -> Result<(), EngineError> {
+        self.inner().erasing.note().await
+    }
+
     /// Deletes what is older than this, of every user, but never what is pinned, runs or waits; how many there were. What was
     /// deleted is overwritten.
     ///
@@ -86,6 +131,9 @@ impl Engine {
         let now_ms = self.clock().now_ms();
         loop {
             let removed = upkeep.remove_old(before_ms, now_ms, REMOVED_AT_ONCE).await?;
+            if count == 0 && !removed.is_empty() {
+                self.owe_erasure().await?;
+            }
             for id in &removed {
                 self.forget(id);
             }
@@ -121,7 +169,8 @@ impl Engine {
     async fn erase_now(&self, upkeep: &dyn Upkeep) -> Result<(), EngineError> {
         let erasing = &self.inner().erasing;
         // What is deleted meanwhile may not be overwritten by this.
-        if !erasing.is_due.swap(false, Ordering::Relaxed) {
+        let noted = erasing.noted().await?;
+        if !erasing.is_due.swap(false, Ordering::Relaxed) && noted.is_none() {
             return Ok(());
         }
         let begun = Instant::now();
@@ -133,6 +182,10 @@ impl Engine {
         if erased.is_err() {
             erasing.owe();
         }
-        Ok(erased?)
+        erased?;
+        if let Some(noted) = &noted {
+            erasing.settle(noted).await?;
+        }
+        Ok(())
     }
 }

@@ -219,6 +219,7 @@ impl HostBuilder {
         engine.keep_pins(store.clone()).await;
         engine.hear_completed(completed);
         engine.keep_rules(store.clone()).await;
+        engine.keep_erasures(store.clone());
         let servers = McpServers::new(set, engine.clone(), board(&loaded));
         let about = (&loaded, &environment);
         let model_providers =

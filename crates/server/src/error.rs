@@ -102,6 +102,12 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what}"))
     }
 
+    /// The same, told after this.
+    pub(crate) fn told_after(mut self, before: &str) -> Self {
+        self.detail = format!("{before}: {}", self.detail);
+        self
+    }
+
     /// The same, about this field.
     pub(crate) fn about(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into().into_boxed_str());

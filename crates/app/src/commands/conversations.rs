@@ -77,12 +77,19 @@ async fn list(engine: &Engine, limit: usize, listed: Listed, output: &mut Output
 }
 
 async fn delete(host: &Host, id: &ConversationId, is_purged: bool) -> Result<(), Failure> {
+    if is_purged {
+        host.engine().conversation(id).await?;
+        host.engine().owe_erasure().await?;
+    }
     host.engine().delete(id).await?;
     if !is_purged {
         say(&format!("deleted {id}"));
         return Ok(());
     }
-    host.upkeep().erase().await.map_err(|error| Failure::failed(error.to_string()))?;
+    host.engine().erase(&**host.upkeep()).await.map_err(|error| {
+        let gone = format!("{id} is deleted, and what was left of it is not overwritten yet");
+        Failure::failed(format!("{gone}, which a server over the same data does within minutes: {error}"))
+    })?;
     say(&format!("deleted {id} and overwrote what was left of it"));
     Ok(())
 }

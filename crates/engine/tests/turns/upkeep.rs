@@ -72,6 +72,25 @@ async fn a_purge_that_could_not_be_carried_out_is_with_the_next_round() {
 }
 
 #[tokio::test]
+async fn a_purge_that_could_not_be_carried_out_outlives_its_process() {
+    let documents = Arc::new(MemoryStore::default());
+    let process = async || {
+        let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
+        world.engine.keep_erasures(documents.clone());
+        world.engine
+    };
+    let upkeep = Reluctant::default();
+    let first = process().await;
+    first.owe_erasure().await.unwrap();
+    assert!(first.erase(&upkeep).await.is_err());
+    let next = process().await;
+    for erasures in [2, 2] {
+        next.erase_due(&upkeep).await.unwrap();
+        assert_eq!(upkeep.erasures.load(Ordering::SeqCst), erasures);
+    }
+}
+
+#[tokio::test]
 async fn what_could_not_be_overwritten_is_in_the_next_round_and_then_no_more() {
     let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
     let upkeep = Reluctant::default();

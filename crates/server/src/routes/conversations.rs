@@ -280,6 +280,9 @@ pub(super) async fn delete(
     loop {
         let before = state.engine().conversation(&id).await?;
         tag(&settings::conversation(before.clone())).must_match(&headers)?;
+        if is_purged {
+            state.engine().owe_erasure().await?;
+        }
         let deleted = if Conditions::is_any(&headers) {
             state.engine().delete_unchanged(&before).await
         } else {
@@ -295,7 +298,9 @@ pub(super) async fn delete(
     drop(changing);
     if let Some(upkeep) = state.upkeep().filter(|_| is_purged).cloned() {
         let engine = state.engine().clone();
-        state.engine().carry_through(async move { engine.erase(&*upkeep).await }).await??;
+        let erased = state.engine().carry_through(async move { engine.erase(&*upkeep).await }).await?;
+        let gone = format!("conversation `{id}` is gone, and what was left of it is not overwritten yet");
+        erased.map_err(|error| ApiError::from(error).told_after(&gone))?;
     }
     Ok(StatusCode::NO_CONTENT)
 }
