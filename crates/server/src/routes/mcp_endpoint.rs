@@ -10,8 +10,9 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, future, stream};
-use http::{Method, header};
+use http::{Method, StatusCode, header};
 use turnwright_api::Problem;
+use turnwright_engine::EngineError;
 
 use self::forms::{McpHeaders, McpLastEvent, McpMessage, McpMethodHeaders, McpRefusal};
 use crate::auth::Admitted;
@@ -105,6 +106,10 @@ async fn answer(State(state): State, request: Request) -> Result<Response, ApiEr
     if let Some(error) = refused.get() {
         // What the protocol says of a body that broke off does not hold for one that does not come, or comes too late.
         return Err(error.clone());
+    }
+    // A session that cannot be gone on with since this server ends is none that failed.
+    if answer.status() == StatusCode::INTERNAL_SERVER_ERROR && state.engine().is_draining() {
+        return Err(EngineError::ShuttingDown.into());
     }
     let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let are_events = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
