@@ -72,6 +72,10 @@ impl Engine {
         new: NewConversation,
     ) -> Result<Conversation, EngineError> {
         self.limits().admit_chosen(new.title.as_deref(), &new.overlay)?;
+        // Also where its source is gone since.
+        if let Some(created) = self.created_before(new.idempotency.as_ref()).await? {
+            return Ok(created);
+        }
         let conversation = self.conversation(id).await?;
         let journal = self.journal(id).await?;
         if let Some(message) = before {

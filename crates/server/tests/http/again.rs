@@ -167,6 +167,10 @@ async fn a_copy_is_made_and_a_tool_is_named_once_for_each_key() {
     is_carried_out_once(&server, &kept, path, (json!({"title": "Copy"}), json!({"title": "Other"})), &first).await;
     let all = server.get("/api/v1/conversations").await.json();
     assert_eq!(all["data"].as_array().unwrap().len(), 2, "{all}");
+    let deleted = server.send(Method::DELETE, "/api/v1/conversations/c1", &Value::Null, &[]).await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    assert_eq!(keyed(&server, path, &json!({"title": "Copy"})).await.json(), first.json(), "its source is gone");
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
     let path = "/api/v1/conversations/c1/tools";
     let tool = |name: &str| json!({"server_id": "lab", "tool_name": name});
     let first = keyed(&server, path, &tool("touch")).await;
@@ -213,21 +217,17 @@ async fn what_was_answered_in_a_conversation_goes_with_it() {
     let store = Arc::new(MemoryStore::default());
     let answers = ["One", "Two", "Three", "Counted.", "One", "Two", "Three", "Counted again."];
     let server = server_on(store.clone(), store.clone(), answers.map(|word| Answer::whole([text(word)])));
+    server.engine.keep_rules(store.clone()).await;
     let (path, tools) = ("/api/v1/conversations/c1/compact", "/api/v1/conversations/c1/tools");
     for summary in ["Counted.", "Counted again."] {
         for word in ["1", "2", "3"] {
             server.post("/api/v1/conversations/c1/chat", json!({"content": word})).await;
-    server.engine.keep_rules(store.clone()).await;
         }
         let tool = json!({"server_id": "lab", "tool_name": "touch"});
         assert_eq!(keyed(&server, tools, &tool).await.status, StatusCode::CREATED);
         for _ in 0..2 {
             assert_eq!(keyed(&server, path, &json!({})).await.json()["summary"]["text"], summary);
         }
-        let deleted = server.send(Method::DELETE, "/api/v1/conversations/c1", &Value::Null, &[]).await;
-        assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.body);
-        for kind in [CONVERSATION_DOCUMENTS, REPEATABLE_REQUESTS] {
-            assert_eq!(store.documents(kind).await.unwrap(), [], "{kind}");
         let rule = json!({"tool": "lab__touch", "action": "deny", "scope": "conversation", "conversation_id": "c1"});
         for _ in 0..2 {
             let made = keyed(&server, "/api/v1/approvals/rules", &rule).await;
@@ -235,6 +235,10 @@ async fn what_was_answered_in_a_conversation_goes_with_it() {
             let listed = server.get("/api/v1/approvals/rules").await.json();
             assert_eq!(listed["data"].as_array().unwrap().len(), 1, "it holds: {listed}");
         }
+        let deleted = server.send(Method::DELETE, "/api/v1/conversations/c1", &Value::Null, &[]).await;
+        assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.body);
+        for kind in [CONVERSATION_DOCUMENTS, REPEATABLE_REQUESTS] {
+            assert_eq!(store.documents(kind).await.unwrap(), [], "{kind}");
         }
     }
 }
