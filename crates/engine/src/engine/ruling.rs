@@ -70,7 +70,7 @@ impl Engine {
         self.inner.policy.configured()
     }
 
-    /// The rules that were remembered and concern the user for whom this handle acts, the oldest first.
+    /// The rules that were remembered, hold and concern the user for whom this handle acts, the oldest first.
     pub async fn rules(&self) -> Vec<Remembered> {
         self.inner.refresh_rules().await;
         let mut own = Vec::new();
@@ -78,8 +78,11 @@ impl Engine {
             let is_own = match &rule.reach {
                 Reach::Everyone => true,
                 Reach::User(user) => *user == self.user,
-                Reach::Turn(conversation, _) | Reach::Conversation(conversation) => {
-                    self.conversation(conversation).await.is_ok()
+                Reach::Conversation(conversation) => self.conversation(conversation).await.is_ok(),
+                // That of a turn which is over holds again if the turn is tried again.
+                Reach::Turn(conversation, turn) => {
+                    let is_open = |journal: &Journal| journal.open_turn().is_some_and(|open| open.id() == *turn);
+                    self.look(conversation, is_open).await.unwrap_or(false)
                 }
             };
             if is_own {

@@ -124,6 +124,8 @@ async fn a_rule_reaches_as_far_as_its_scope_and_goes_with_its_conversation() {
         let remember = Some(Remember::proposed(scope));
         world.engine.decide_and_remember(&world.id, first_call(), choice(Verdict::Allow), remember).await.unwrap();
         assert_eq!(world.engine.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap(), completed());
+        let listed = world.engine.rules().await.len();
+        assert_eq!(listed, usize::from(scope != Scope::Turn), "{scope}: it holds no more once its turn is over");
 
         let explained = world.engine.explain(Some(&id()), None, "tools__write", r#"{"path":"/a"}"#).await.unwrap();
         let is_allowed = explained.explanation.unwrap().verdict.action == Action::Allow;
