@@ -387,7 +387,7 @@ impl Engine {
         let conversation = Conversation {
             id,
             owner: self.user.clone(),
-            title: new.title,
+            title: new.title.and_then(act::given_title),
             overlay: new.overlay,
             created_at_ms: now,
             updated_at_ms: now,

@@ -42,7 +42,7 @@ pub use results::ClientResult;
 pub(super) use results::result;
 use results::results;
 use say::say;
-pub(super) use title::title_in;
+pub(super) use title::{given as given_title, title_in};
 use title::{retitled, title_of};
 
 /// A person's decision about a call.

@@ -43,7 +43,7 @@ impl Engine {
         let conversation = Conversation {
             id: new.id.map_or_else(new_id, Ok)?,
             owner: self.user.clone(),
-            title: new.title.or(made),
+            title: new.title.and_then(act::given_title).or(made),
             overlay: new.overlay,
             created_at_ms: now,
             updated_at_ms: now,

@@ -2,7 +2,7 @@
 
 use turnwright_core::ConversationId;
 
-use super::{Conversation, ConversationChange, Engine, conversation, not_there, record};
+use super::{Conversation, ConversationChange, Engine, act, conversation, not_there, record};
 use crate::nodes::News;
 use crate::{Chosen, EngineError, SettingsOverlay, StoreError};
 
@@ -28,7 +28,9 @@ impl Engine {
                 let before = changed.overlay.approve.unwrap_or(default);
                 self.must_not_widen(overlay.approve.unwrap_or(default), Some(before)).await?;
             }
-            changed.title = change.title.clone().unwrap_or(changed.title);
+            if let Some(title) = &change.title {
+                changed.title = title.clone().and_then(act::given_title);
+            }
             changed.overlay = change.overlay.clone().unwrap_or(changed.overlay);
             match self.choose(&changed, of).await {
                 // What others chose meanwhile, and is not named here, stays.

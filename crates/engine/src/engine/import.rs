@@ -173,7 +173,7 @@ impl Engine {
         let conversation = Conversation {
             id: id.clone(),
             owner: self.user.clone(),
-            title: title.or(made),
+            title: title.and_then(act::given_title).or(made),
             overlay,
             created_at_ms,
             updated_at_ms: at_ms.max(created_at_ms),

@@ -52,6 +52,27 @@ async fn a_title_that_made_itself_is_made_anew_where_its_message_is_edited() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_begins_with_a_picture_is_titled_by_the_first_words() {
+    let (world, _) = said(&[]).await;
+    let picture = ContentBlock::Image { data: "iVBORw0KGgo=".to_owned(), mime_type: "image/png".to_owned() };
+    for (content, expected) in [(picture, None), (ContentBlock::text("what is this?"), Some("what is this?"))] {
+        let sent = world.engine.send(&world.id, NewMessage { content: vec![content], ..NewMessage::text("") }).await.unwrap();
+        assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+        assert_eq!(title(&world).await.as_deref(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_title_that_is_given_is_on_one_line_and_none_where_it_says_nothing() {
+    let (world, _) = said(&[]).await;
+    for (given, expected) in [("a\nb", Some("a b")), ("\0", None), (" \t", None), ("Plans", Some("Plans"))] {
+        let change = ConversationChange { title: Some(Some(given.to_owned())), ..ConversationChange::default() };
+        let changed = world.engine.update(&world.id, change).await.unwrap();
+        assert_eq!(changed.title.as_deref(), expected, "{given:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_title_that_a_person_gave_stays_whatever_is_hidden() {
     let (world, ids) = said(&["a secret plan", "hello"]).await;
     let change = ConversationChange { title: Some(Some("Plans".to_owned())), ..ConversationChange::default() };

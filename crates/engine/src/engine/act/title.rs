@@ -27,6 +27,12 @@ pub(super) fn title_of(content: &[ContentBlock]) -> Option<String> {
     Some(format!("{}…", at_word.trim_end()))
 }
 
+/// A title as it is kept that somebody gave: on one line, and none where it says nothing.
+pub(in crate::engine) fn given(title: String) -> Option<String> {
+    let title = if title.contains(char::is_control) { title.replace(char::is_control, " ") } else { title };
+    (!title.trim().is_empty()).then_some(title)
+}
+
 /// The title of a journal of these entries: of the first message of a person's that they do not hide.
 pub(in crate::engine) fn title_in<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Option<String> {
     let hidden: Vec<MessageId> = entries.clone().filter_map(hides).collect();
@@ -34,8 +40,8 @@ pub(in crate::engine) fn title_in<'a>(entries: impl Iterator<Item = &'a Entry> +
     said.find_map(|(message, entry)| said_in(entry).filter(|_| !hidden.contains(&message)).and_then(title_of))
 }
 
-/// What becomes of a conversation's title with these entries: one is made where it has none and nothing that was said before
-/// is shown, and one that was made of a message that they hide is made anew of what is shown, or taken away.
+/// What becomes of a conversation's title with these entries: one is made where it has none and nothing that was said before,
+/// and is shown, gives one, and one that was made of a message that they hide is made anew of what is shown, or taken away.
 pub(super) fn retitled(title: Option<&str>, journal: &Journal, entries: &[Entry]) -> Option<SideRecord> {
     let hidden: Vec<MessageId> = entries.iter().filter_map(hides).collect();
     let shown = || {
@@ -45,7 +51,11 @@ pub(super) fn retitled(title: Option<&str>, journal: &Journal, entries: &[Entry]
     let mut stays = shown().filter(|(message, _)| !hidden.contains(message));
     let said = entries.iter().filter_map(said_in);
     match title {
-        None => said.filter(|_| stays.next().is_none()).find_map(title_of).map(|made| SideRecord::Title(Some(made))),
+        None => {
+            let made = said.filter_map(title_of).next();
+            let made = made.filter(|_| !stays.any(|(_, content)| title_of(content).is_some()));
+            made.map(|made| SideRecord::Title(Some(made)))
+        }
         Some(title) => {
             let is_of = |(message, content): (MessageId, &[ContentBlock])| {
                 hidden.contains(&message) && title_of(content).as_deref() == Some(title)
