@@ -44,7 +44,7 @@ impl FromStr for ConversationId {
         if fits {
             Ok(Self(value.to_owned()))
         } else {
-            Err(IdError::new(value, "a conversation id (1 to 128 characters of A-Z a-z 0-9 . _ : -)"))
+            Err(IdError::new(value, "a conversation id (1 to 128 characters of A-Z a-z 0-9 . _ : -, not `.` or `..`)"))
         }
     }
 }

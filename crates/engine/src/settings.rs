@@ -159,6 +159,9 @@ impl SettingsOverlay {
             }
         }
         let globs = || self.tools.iter().flatten().chain(self.always_ask.iter().flatten());
+        if globs().any(|glob| glob.is_empty()) {
+            return Some("one of `tools` or `always_ask` is empty, which is no tool's name; `*` stands for all".to_owned());
+        }
         let wildcards = globs().flat_map(|glob| glob.chars()).filter(|c| matches!(c, '*' | '?' | '[' | '{')).count();
         if globs().count() > MAX_GLOBS || wildcards > MAX_WILDCARDS {
             let (count, limits) = (globs().count(), format!("limits {MAX_GLOBS} and {MAX_WILDCARDS}"));

@@ -21,6 +21,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 use turnwright_engine::accounts::{CredentialKind, Role, Scope};
 use turnwright_host::AddressRange;
 
+pub(crate) use accounts::is_unseen;
 pub(crate) use accounts::{Bounds, begin_session, issue_link_within, open_session};
 pub use accounts::{LINK_MS, NewCredential, TOKEN_PREFIX, issue, issue_link, new_user};
 use accounts::{NotKnown, known};

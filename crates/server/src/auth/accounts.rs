@@ -73,14 +73,24 @@ pub async fn issue(
     Ok((secret, credential))
 }
 
+/// Whether a sign is none that is seen: two names that differ in it alone look the same, or one like another's.
+pub(crate) fn is_unseen(sign: char) -> bool {
+    sign.is_control()
+        || matches!(sign, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(sign, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// A user to add, with an id that nobody had before.
 ///
 /// # Errors
 /// What is wrong with the name, in words.
 pub fn new_user(name: &str, role: Role, identity: Option<Identity>, now_ms: u64) -> Result<User, String> {
-    let fits = (1..=64).contains(&name.chars().count()) && name.trim() == name && !name.chars().any(char::is_control);
+    let fits = (1..=64).contains(&name.chars().count()) && name.trim() == name && !name.chars().any(is_unseen);
     if !fits {
-        return Err("a name is 1 to 64 characters, none of them a control character or a space at an end".to_owned());
+        return Err(
+            "a name is 1 to 64 characters, none of them a control or another invisible character, or a space at an end"
+                .to_owned(),
+        );
     }
     // Who is called as another's id could be taken for them.
     if name.starts_with("user_") {

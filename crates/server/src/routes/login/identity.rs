@@ -11,7 +11,7 @@ use turnwright_host::{Oidc, OidcError, OidcUser};
 
 use super::super::mcp_servers::encoded;
 use super::{back, enter_as, to, told};
-use crate::auth::{Cookies, new_user};
+use crate::auth::{Cookies, is_unseen, new_user};
 use crate::error::ApiError;
 use crate::extract::{Search, State};
 use crate::guard;
@@ -186,7 +186,7 @@ fn role(is_admin: Option<bool>) -> Option<Role> {
 
 /// A name as users here may have it, with room for a number behind it.
 fn called(name: &str) -> String {
-    let name: String = name.chars().filter(|c| !c.is_control()).take(56).collect();
+    let name: String = name.chars().filter(|sign| !is_unseen(*sign)).take(56).collect();
     let mut left = name.trim();
     // What ids begin with may stand before itself, and before a space.
     while let Some(rest) = left.strip_prefix("user_") {
@@ -240,6 +240,7 @@ mod tests {
         let table = [
             ("anna", "anna"),
             (" anna\n", "anna"),
+            ("an\u{200b}na\u{202e}", "anna"),
             ("user_ bob", "bob"),
             ("user_user_bob", "bob"),
             ("user_ user_bob", "bob"),
