@@ -45,7 +45,7 @@ pub struct User {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserRequest {
-    /// What people call the user: 1 to 64 characters, none of them a control character or a space at an end.
+    /// What people call the user: 1 to 64 characters, none of them a control or another invisible character, or a space at an end.
     pub name: String,
     /// `admin` or `member`; `member` where absent.
     #[serde(default)]
