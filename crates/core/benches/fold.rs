@@ -50,7 +50,7 @@ fn stored_texts(turns: u64) -> Vec<String> {
                 reason: None,
                 remembered: None,
             }));
-            entries.push(Entry::Started(Started { call, replayable: true }));
+            entries.push(Entry::Started(Started::new(call, true)));
             entries.push(Entry::Result(ToolResult::of(call, Outcome::Success, "line of the file\n".repeat(40))));
         }
         entries.push(message(&entries, FinishReason::Stop, vec![text(&"The file says this. ".repeat(30))]));

@@ -176,6 +176,35 @@ pub struct Started {
     pub call: CallId,
     /// Whether it may be run again by itself if its outcome is lost, as declared when it started.
     pub replayable: bool,
+    /// Of what its idempotency key is made.
+    #[serde(default, skip_serializing_if = "KeyForm::is_of_names")]
+    pub key: KeyForm,
+}
+
+impl Started {
+    /// A call that starts, with the key that calls have which start here.
+    pub fn new(call: CallId, replayable: bool) -> Self {
+        Self { call, replayable, key: KeyForm::OfConversation }
+    }
+}
+
+/// Of what a call's idempotency key is made, besides its place, its arguments and the decision. A call that is made again has the key
+/// that it had, also where an older version made it first: its effect must not come twice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyForm {
+    /// Of the conversation's name, which a later conversation may have too: of versions that did not say which form it is.
+    #[default]
+    OfNames,
+    /// Of the conversation itself, of whose it is, and of the tool.
+    OfConversation,
+}
+
+impl KeyForm {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    fn is_of_names(&self) -> bool {
+        *self == Self::OfNames
+    }
 }
 
 /// A source goes on with a call by itself. Whoever drives asks how far it is, and never makes the call again. Stored when it is

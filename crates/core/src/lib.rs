@@ -45,8 +45,8 @@ pub use content::{ContentBlock, EmbeddedResource, is_blank, text_of};
 pub use context::{Context, ContextKind, ContextPart, ContextPlace};
 pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};
 pub use entry::{
-    Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started,
-    StoredEntry, TaskAccepted, Verdict,
+    Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, KeyForm, Question, QuestionReason,
+    Started, StoredEntry, TaskAccepted, Verdict,
 };
 pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle, TokenCounting};
 pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};

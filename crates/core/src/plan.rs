@@ -290,7 +290,7 @@ impl Draft {
                     CallNeed::Decide | CallNeed::Start | CallNeed::Wait => return Ok(false),
                 },
                 StartRuling::Found { definitions, result } => {
-                    self.push(Entry::Started(Started { call: id, replayable: true }))?;
+                    self.push(Entry::Started(Started::new(id, true)))?;
                     if !definitions.is_empty() {
                         self.push(Entry::Control(Control::Found { definitions }))?;
                     }
@@ -298,7 +298,7 @@ impl Draft {
                 }
                 StartRuling::Start { replayable } => {
                     self.run.push(id);
-                    Entry::Started(Started { call: id, replayable })
+                    Entry::Started(Started { call: id, replayable, key: call.key })
                 }
             },
         };

@@ -108,7 +108,7 @@ fn journal(turns: u64) -> Journal {
                 reason: None,
                 remembered: None,
             }));
-            entries.push(Entry::Started(Started { call, replayable: true }));
+            entries.push(Entry::Started(Started::new(call, true)));
             entries.push(Entry::Result(ToolResult::of(call, Outcome::Success, "line of the file\n".repeat(40))));
         }
         entries.push(says(&entries, &"The file says this. ".repeat(30), Vec::new()));

@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, Turn, TurnStatus, plan};
+use turnwright_core::{CallId, Claim, Control, Entry, JournalError, KeyForm, Next, Plan, Seq, Step, Turn, TurnStatus, plan};
 
 use crate::inner::Inner;
 use crate::live::Live;
@@ -29,6 +29,7 @@ mod call;
 mod early;
 mod fence;
 mod gathering;
+mod key;
 mod model;
 mod moved;
 mod occurring;
@@ -49,6 +50,7 @@ use call::{Asking, CallJob, Rest};
 use early::Early;
 use fence::{Fence, STOPS_WITHIN};
 use gathering::Gathering;
+pub(crate) use key::Keyed;
 use model::ModelCall;
 pub(crate) use model::longest_answer;
 use reserving::Reserving;
@@ -466,15 +468,20 @@ impl Driver {
     fn start(&mut self, id: CallId, ready: Ready) {
         let cancel = CancellationToken::new();
         self.running.insert(id, cancel.clone());
-        let attempt = {
-            let state = self.live.lock();
-            state.journal.turn().and_then(|turn| turn.call(id)).map_or(0, |call| call.attempt)
-        };
-        let job = self.job(id, attempt, ready, cancel);
+        let keyed = self.keyed(id, 0);
+        let job = self.job(id, keyed, ready, cancel);
         self.calls.push(job);
     }
 
-    fn job(&self, id: CallId, attempt: u32, ready: Ready, cancel: CancellationToken) -> Job {
+    /// Which call it is, once so many decisions about it are stored as well.
+    fn keyed(&self, id: CallId, decisions: u32) -> Keyed {
+        let state = self.live.lock();
+        let call = state.journal.turn().and_then(|turn| turn.call(id));
+        let (before, form) = call.map_or((0, KeyForm::OfConversation), |call| (call.attempt, call.key));
+        Keyed::InTurn { attempt: before.saturating_add(decisions), form }
+    }
+
+    fn job(&self, id: CallId, keyed: Keyed, ready: Ready, cancel: CancellationToken) -> Job {
         let (resume, task, model, tools) = {
             let state = self.live.lock();
             let turn = state.journal.turn();
@@ -489,7 +496,7 @@ impl Driver {
         let aids = if asks.is_some_and(|asks| asks.takes_results_whole()) { aids.giving_whole() } else { aids };
         let fence = Some(self.fence.clone());
         let moved = self.moved(id, &ready.tool.definition);
-        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids, fence, moved }.run())
+        Box::pin(CallJob { id, keyed, ready, cancel, halts, live, asking, aids, fence, moved }.run())
     }
 
     /// Somebody appended. A cancel reaches the model and the tools here.

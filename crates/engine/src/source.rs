@@ -275,7 +275,7 @@ pub struct SourceCall {
     pub tool: String,
     /// Its arguments, validated.
     pub arguments: Map<String, Value>,
-    /// The same for every attempt at the same call: a hash of call, arguments and decision.
+    /// The same for every attempt at the same call, and no other's: a hash of conversation, call, tool, arguments and decision.
     pub idempotency_key: String,
 }
 
@@ -297,7 +297,7 @@ pub struct CallContext {
     pub task: Option<Arc<Value>>,
     /// Whose conversation calls.
     pub user: UserId,
-    /// The conversation that calls, where it is one.
+    /// The conversation that calls. `None` for a call by hand, or of a page.
     pub conversation: Option<ConversationId>,
     /// What [`ToolReply::Asks`] left, and the answers, where the call is made again.
     pub resume: Option<Resumption>,

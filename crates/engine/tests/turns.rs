@@ -34,6 +34,8 @@ mod ends;
 mod failures;
 #[path = "turns/held_back.rs"]
 mod held_back;
+#[path = "turns/keys.rs"]
+mod keys;
 #[path = "turns/large.rs"]
 mod large;
 #[path = "turns/limits.rs"]

@@ -185,7 +185,8 @@ impl Worker {
             Box::pin(async move {
                 let cancel = context.cancel.child_token();
                 let _given_up = cancel.clone().drop_guard();
-                let who = context.conversation.map_or_else(|| context.user.to_string(), |id| id.to_string());
+                // No conversation has a space in its name: none is taken for a user of that name.
+                let who = context.conversation.map_or_else(|| format!("user {}", context.user), |id| id.to_string());
                 let caller = Caller { cancel, who };
                 let task = tracker.spawn_blocking(move || work(&shared, &arguments, &caller));
                 task.await.unwrap_or_else(|error| Err(failed(format!("the file work broke off: {error}"))))

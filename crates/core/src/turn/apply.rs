@@ -50,7 +50,7 @@ impl Turn {
             Entry::Question(question) => self.apply_question(question)?,
             Entry::Started(started) => {
                 let epoch = self.claim.as_ref().ok_or("nobody has claimed the turn")?.epoch;
-                self.call_mut(started.call)?.start(epoch, started.replayable)?;
+                self.call_mut(started.call)?.start(epoch, started)?;
                 self.suspended = false;
                 // Starting again is no progress: a call that takes its host down each time must end.
                 return Ok(());

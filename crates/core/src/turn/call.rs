@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Misfit;
 use super::asking::Asking;
-use crate::{ApprovalId, CallId, Question, QuestionReason, ToolCall, ToolErrorKind, ToolResult};
+use crate::{ApprovalId, CallId, KeyForm, Question, QuestionReason, Started, ToolCall, ToolErrorKind, ToolResult};
 
 /// A call and what it needs from the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +80,8 @@ pub struct CallView<'a> {
     pub decided_hash: Option<&'a str>,
     /// Counts the decisions about it, part of its idempotency key.
     pub attempt: u32,
+    /// Of what that key is made: as it was where it started before.
+    pub key: KeyForm,
     /// Why it was denied, where it was.
     pub denial: Option<&'a str>,
     /// What its source needs to be asked how far it is, where it goes on there by itself.
@@ -102,6 +104,8 @@ pub(super) struct Call {
     pub(super) edited: bool,
     pub(super) decided_hash: Option<Arc<str>>,
     pub(super) attempt: u32,
+    /// Of what its idempotency key is made, once it has started.
+    key: KeyForm,
     pub(super) denial: Option<Arc<str>>,
     /// Whether a person declined it as a repetition.
     pub(super) is_declined_loop: bool,
@@ -140,6 +144,7 @@ impl Call {
             edited: false,
             decided_hash: None,
             attempt: 0,
+            key: KeyForm::OfConversation,
             denial: None,
             is_declined_loop: false,
             asking: None,
@@ -153,7 +158,7 @@ impl Call {
         self.state == CallState::Answered
     }
 
-    pub(super) fn start(&mut self, epoch: u64, replayable: bool) -> Result<(), Misfit> {
+    pub(super) fn start(&mut self, epoch: u64, started: &Started) -> Result<(), Misfit> {
         match &self.state {
             CallState::Allowed => {}
             CallState::Parked if self.has_all_answers() => {}
@@ -169,7 +174,8 @@ impl Call {
             }
             CallState::Answered => return Err("the call has its result"),
         }
-        self.state = CallState::Started { epoch, replayable };
+        self.state = CallState::Started { epoch, replayable: started.replayable };
+        self.key = started.key;
         Ok(())
     }
 
@@ -231,6 +237,15 @@ impl Call {
             is_allowed: matches!(self.state, CallState::Allowed | CallState::Started { .. } | CallState::Parked),
             decided_hash: self.decided_hash.as_deref(),
             attempt: self.attempt,
+            key: match self.state {
+                CallState::Started { .. } | CallState::Parked => self.key,
+                CallState::Undecided
+                | CallState::Asked(_)
+                | CallState::Allowed
+                | CallState::Denied
+                | CallState::Settled(_)
+                | CallState::Answered => KeyForm::OfConversation,
+            },
             denial: self.denial.as_deref(),
             task: self.task.as_deref(),
         }

@@ -194,7 +194,8 @@ fn every_entry_is_read_as_it_was_written() {
 fn the_stored_form_names_its_kind_outside() {
     let claim = Entry::Control(Control::Claimed(Claim { driver: DriverId("d".to_owned()), epoch: 2, folder: None }));
     assert_eq!(claim.encode().as_deref(), Ok(r#"{"control":{"claimed":{"driver":"d","epoch":2}}}"#));
-    assert_eq!(started(call_id(3, 1), true).encode().as_deref(), Ok(r#"{"started":{"call":"call_3_1","replayable":true}}"#));
+    let text = r#"{"started":{"call":"call_3_1","replayable":true,"key":"of_conversation"}}"#;
+    assert_eq!(started(call_id(3, 1), true).encode().as_deref(), Ok(text));
     assert_eq!(Entry::Control(Control::Suspended).encode().as_deref(), Ok(r#"{"control":"suspended"}"#));
 }
 
@@ -242,7 +243,7 @@ fn an_unknown_kind_and_damaged_text_are_unreadable() {
 
 #[test]
 fn a_member_that_this_version_does_not_know_is_passed_over() {
-    let text = r#"{"started":{"call":"call_3_1","replayable":true,"slot":4}}"#;
+    let text = r#"{"started":{"call":"call_3_1","replayable":true,"key":"of_conversation","slot":4}}"#;
     assert_eq!(Entry::decode(ENTRY_VERSION, text), Ok(started(call_id(3, 1), true)));
 }
 

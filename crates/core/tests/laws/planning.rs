@@ -1,8 +1,8 @@
 //! What belongs in one append.
 
 use turnwright_core::{
-    ApproveMode, CallView, Entry, FinishReason, Journal, JournalError, Next, Plan, QuestionReason, Ruler, Ruling, StartRuling,
-    SyntheticResult, ToolErrorKind, ToolResult, TurnSettings, TurnStatus, Verdict, plan,
+    ApproveMode, CallView, Entry, FinishReason, Journal, JournalError, KeyForm, Next, Plan, QuestionReason, Ruler, Ruling,
+    StartRuling, Started, SyntheticResult, ToolErrorKind, ToolResult, TurnSettings, TurnStatus, Verdict, plan,
 };
 
 use crate::told::{
@@ -142,6 +142,21 @@ fn a_turn_is_given_up_in_one_append() {
     let plan = planned(&told.journal, vec![claimed(2), resumed(3)], &mut Rules::new());
     assert_eq!(kinds(&plan), ["claimed", "resumed", "result", "result", "ended"]);
     assert!(matches!(plan.next, Next::Ended(TurnStatus::Failed { .. })), "{:?}", plan.next);
+}
+
+#[test]
+fn a_call_that_is_made_again_keeps_the_form_of_its_key_also_where_an_older_version_started_it() {
+    let id = call_id(3, 0);
+    let allowed = Told::new(settings()).asks_for(1).decides(id, Verdict::Allow);
+    let old = Entry::decode(1, r#"{"started":{"call":"call_3_0","replayable":true}}"#).expect("it was written so");
+    for (before, key) in [(old, KeyForm::OfNames), (started(id, true), KeyForm::OfConversation)] {
+        let told = allowed.clone().tell(before);
+        let plan = planned(&told.journal, vec![claimed(2)], &mut Rules::new());
+        let again = Entry::Started(Started { call: id, replayable: false, key });
+        assert_eq!((plan.entries.last(), &plan.run), (Some(&again), &vec![id]));
+    }
+    let plan = planned(&allowed.journal, Vec::new(), &mut Rules::new());
+    assert_eq!(plan.entries, [started(id, false)], "what starts first has the newest");
 }
 
 #[test]

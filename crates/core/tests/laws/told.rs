@@ -94,7 +94,7 @@ pub(crate) fn hidden(message: u64) -> Entry {
 }
 
 pub(crate) fn started(call: CallId, replayable: bool) -> Entry {
-    Entry::Started(Started { call, replayable })
+    Entry::Started(Started::new(call, replayable))
 }
 
 pub(crate) fn question(call: CallId, reason: QuestionReason) -> Entry {

@@ -9,10 +9,10 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{AssistantBlock, CallId, CallView, Entry, Ruler, Ruling, Seq, StartRuling, ToolCall};
+use turnwright_core::{AssistantBlock, CallId, CallView, Entry, KeyForm, Ruler, Ruling, Seq, StartRuling, ToolCall};
 
 use super::call::Rest;
-use super::{Driver, Job};
+use super::{Driver, Job, Keyed};
 use crate::ruler::{Begun, Ready, TurnRuler};
 use crate::writes::Writing;
 
@@ -105,7 +105,8 @@ impl Driver {
         for (id, ready) in self.startable() {
             let cancel = CancellationToken::new();
             // The first decision about it is stored with its message.
-            let job = self.job(id, 1, ready, cancel.clone());
+            let keyed = Keyed::InTurn { attempt: 1, form: KeyForm::OfConversation };
+            let job = self.job(id, keyed, ready, cancel.clone());
             self.ahead.running.push(Run { id, cancel, state: RunState::Running(job) });
         }
     }
@@ -237,6 +238,7 @@ fn begins(ruler: &mut TurnRuler<'_>, id: CallId, call: &ToolCall) -> Known {
         is_allowed: true,
         decided_hash: None,
         attempt: 1,
+        key: KeyForm::OfConversation,
         denial: None,
         task: None,
     };

@@ -8,21 +8,20 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnwright_core::secrets::Secrets;
-use turnwright_core::{CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, UserId, Waits};
+use turnwright_core::{CallId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, UserId, Waits};
 
 use super::asked::{Asker, Word};
 use super::attempt::{Made, Parking, make};
 use super::fence::{Fence, STOPS_WITHIN};
+use super::key::Keyed;
 use super::moved::Moved;
 use crate::inner::Inner;
 use crate::live::Live;
-use crate::names::hex;
 use crate::result_cache::ResultCache;
 use crate::ruler::Ready;
 use crate::shelf::put_away;
@@ -41,7 +40,7 @@ const UNTOLD_STOP: Duration = Duration::from_millis(100);
 /// A call that was started.
 pub(super) struct CallJob {
     pub(super) id: CallId,
-    pub(super) attempt: u32,
+    pub(super) keyed: Keyed,
     pub(super) ready: Ready,
     pub(super) cancel: CancellationToken,
     /// Fires where the driver ends and the turn does not: a task goes on without it.
@@ -218,7 +217,7 @@ impl CallJob {
         let begun = Instant::now();
         let definition = self.ready.tool.definition.clone();
         let telemetry = self.aids.telemetry.clone();
-        let span = spans::tool_call(&self.live.id, self.id, &definition.source, &definition.name);
+        let span = spans::tool_call(self.keyed.conversation(&self.live), self.id, &definition.source, &definition.name);
         if telemetry.records_content && !span.is_disabled() {
             spans::called_with(&span, &self.ready.arguments);
         }
@@ -250,17 +249,13 @@ impl CallJob {
     async fn run_to_rest(self, begun: Instant) -> Rest {
         let Ready { tool, arguments, permit } = self.ready;
         let signs = Arc::new(Notify::new());
-        let progress = Arc::new(Reporter {
-            id: self.id,
-            live: self.live.clone(),
-            signs: signs.clone(),
-            secrets: self.aids.secrets.clone(),
-        });
+        let (id, live, secrets) = (self.id, self.live.clone(), self.aids.secrets.clone());
+        let progress = Arc::new(Reporter { id, live, signs: signs.clone(), secrets });
         let limits = tool.source.limits(&tool.definition.tool);
-        let idempotency_key = idempotency_key(&self.live.id, self.id, &arguments, self.attempt);
+        let idempotency_key = self.keyed.key(&self.live, self.id, &tool.definition.name, &arguments);
         let call = SourceCall { tool: tool.definition.tool.clone(), arguments, idempotency_key };
         let mut context = CallContext::new(self.cancel.clone(), progress).of(&self.live.owner);
-        context.conversation = Some(self.live.id.clone());
+        context.conversation = self.keyed.conversation(&self.live).cloned();
         let standstill = context.standstill.clone();
         context.trace = self.aids.telemetry.current_context();
         context.spool.clone_from(&self.aids.spool);
@@ -400,9 +395,15 @@ async fn wound_down<T>(live: &Live, name: &str, grace: Duration, mut work: Pin<&
 }
 
 /// Runs a call outside of any turn.
-pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken, aids: Aids) -> ToolResult {
+pub(crate) async fn run_alone(
+    (id, keyed): (CallId, Keyed),
+    ready: Ready,
+    live: Arc<Live>,
+    cancel: CancellationToken,
+    aids: Aids,
+) -> ToolResult {
     let halts = CancellationToken::new();
-    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, aids, fence: None, moved: None })
+    match (CallJob { id, keyed, ready, cancel, halts, live, asking: Asking::Nobody, aids, fence: None, moved: None })
         .run()
         .await
     {
@@ -432,22 +433,6 @@ fn stopped(id: CallId, kind: ToolErrorKind, why: &str, said: Option<ToolError>) 
 fn changed(id: CallId, name: &str) -> ToolResult {
     let text = format!("`{name}` did not run: its definition changed since it was allowed.");
     ToolResult::failed(id, ToolErrorKind::PermissionDenied, text)
-}
-
-/// The same for every attempt that the same decision allowed.
-fn idempotency_key(
-    conversation: &ConversationId,
-    call: CallId,
-    arguments: &serde_json::Map<String, serde_json::Value>,
-    attempt: u32,
-) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(conversation.as_str().as_bytes());
-    hasher.update(call.message.get().to_le_bytes());
-    hasher.update(call.index.to_le_bytes());
-    hasher.update(attempt.to_le_bytes());
-    hasher.update(serde_json::to_vec(arguments).unwrap_or_default());
-    hex(&hasher.finalize())
 }
 
 /// Tells watchers how far a call is, and that it lives.

@@ -11,7 +11,7 @@ use futures_util::poll;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{CallId, Entry, Plan, Seq};
 
-use super::{Driver, Halt, Job};
+use super::{Driver, Halt, Job, Keyed};
 use crate::ruler::Ready;
 
 /// Calls of a plan that is not stored yet. Dropping them stops them.
@@ -86,7 +86,7 @@ impl Driver {
             let Some(call) = (is_read_only && !is_asking).then(|| ready.remove(id)).flatten() else { continue };
             early.begun.push(*id);
             let cancel = CancellationToken::new();
-            let mut job = self.job(*id, self.attempt(*id, plan), call, cancel.clone());
+            let mut job = self.job(*id, self.keyed_once_stored(*id, plan), call, cancel.clone());
             match poll!(job.as_mut()) {
                 Poll::Ready(rest) => {
                     self.slots.writing.retain(|call| call != *id);
@@ -98,12 +98,10 @@ impl Driver {
         done
     }
 
-    /// Which attempt at the call this is, once the plan is stored.
-    fn attempt(&self, id: CallId, plan: &Plan) -> u32 {
-        let state = self.live.lock();
-        let before = state.journal.turn().and_then(|turn| turn.call(id)).map_or(0, |call| call.attempt);
+    /// Which call it is, once the plan is stored.
+    fn keyed_once_stored(&self, id: CallId, plan: &Plan) -> Keyed {
         let is_decided = plan.entries.iter().any(|entry| matches!(entry, Entry::Decision(decision) if decision.call == id));
-        before.saturating_add(u32::from(is_decided))
+        self.keyed(id, u32::from(is_decided))
     }
 
     /// The plan is stored: what it began goes on.

@@ -8,8 +8,8 @@ use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErr
 
 use super::Engine;
 use crate::catalog::CatalogTool;
-use crate::driver::{Aids, run_alone};
-use crate::names::{meant, qualified};
+use crate::driver::{Aids, Keyed, run_alone};
+use crate::names::{hex, meant, qualified};
 use crate::ruler::{Permit, Ready};
 use crate::{Chosen, EngineError, SettingsOverlay, shown_name};
 
@@ -29,6 +29,8 @@ pub struct PageCall<'a> {
     pub conversation: Option<&'a ConversationId>,
     /// Whether a person was shown this very call and allowed it. Rules that deny hold all the same.
     pub is_allowed: bool,
+    /// What tells the request from the user's others where it may come again, see [`Engine::call_tool_as`].
+    pub key: Option<&'a str>,
 }
 
 /// What came of it.
@@ -48,6 +50,7 @@ pub enum PageCalled {
 struct Under<'a> {
     approve: ApproveMode,
     conversation: Option<&'a ConversationId>,
+    key: Option<&'a str>,
 }
 
 impl Engine {
@@ -58,6 +61,25 @@ impl Engine {
     /// [`EngineError::NotFound`] where there is no such tool; [`EngineError::NotAllowed`] and [`EngineError::PeopleOnly`]
     /// where more would run than by the installation's settings and no person asks. Whatever the tool does is a result.
     pub async fn call_tool(&self, name: &str, arguments: &str, approve: ApproveMode) -> Result<ToolResult, EngineError> {
+        self.called_by_hand(name, arguments, Under { approve, conversation: None, key: None }).await
+    }
+
+    /// The same for a request that may come again: where `key`, the tool and the arguments are those of an earlier call of this user,
+    /// the tool is given the same idempotency key. Without one each call has a key of its own.
+    ///
+    /// # Errors
+    /// As [`Self::call_tool`].
+    pub async fn call_tool_as(
+        &self,
+        key: &str,
+        name: &str,
+        arguments: &str,
+        approve: ApproveMode,
+    ) -> Result<ToolResult, EngineError> {
+        self.called_by_hand(name, arguments, Under { approve, conversation: None, key: Some(key) }).await
+    }
+
+    async fn called_by_hand(&self, name: &str, arguments: &str, under: Under<'_>) -> Result<ToolResult, EngineError> {
         self.inner.settle_source_of(&self.user, name).await;
         let catalog = self.inner.catalogs.of(&self.user);
         if let Some(why) = catalog.why_changed(name) {
@@ -66,8 +88,7 @@ impl Engine {
         let Some(tool) = catalog.get(name) else {
             return Err(self.no_such_tool(name));
         };
-        self.must_not_widen(approve, None).await?;
-        let under = Under { approve, conversation: None };
+        self.must_not_widen(under.approve, None).await?;
         Ok(match self.called_alone(tool, arguments, under).await? {
             PageCalled::Came(result) => result,
             PageCalled::Asks { rule } => {
@@ -83,7 +104,7 @@ impl Engine {
     /// [`EngineError::NotFound`] where the source has no such tool for its pages, or the conversation is not the user's.
     /// Whatever the tool does is a result.
     pub async fn call_for_page(&self, call: PageCall<'_>) -> Result<PageCalled, EngineError> {
-        let PageCall { source, tool: name, arguments, conversation, is_allowed } = call;
+        let PageCall { source, tool: name, arguments, conversation, is_allowed, key } = call;
         self.inner.settle_source_of(&self.user, &qualified(source, name)).await;
         let mode = match conversation {
             Some(id) => self.conversation(id).await?.overlay.approve,
@@ -98,7 +119,7 @@ impl Engine {
         } else {
             mode.unwrap_or(self.inner.defaults().approve)
         };
-        let came = self.called_alone(tool, arguments, Under { approve, conversation }).await?;
+        let came = self.called_alone(tool, arguments, Under { approve, conversation, key }).await?;
         let outcome = match &came {
             PageCalled::Came(result) => format!("{:?}", result.outcome),
             PageCalled::Asks { rule } => format!("asks: {rule}"),
@@ -148,10 +169,10 @@ impl Engine {
             None => None,
         };
         let permit = Permit { _source: of_source, _overall: of_all };
-        let conversation: ConversationId =
-            "by-hand".parse().map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })?;
+        let keyed = Keyed::Alone(under.key.map_or_else(new_key, |key| Ok(format!("as {key}")))?);
+        // It belongs to no conversation: this name is for its progress, which nobody watches.
         let live = Arc::new(crate::live::Live::new(
-            conversation,
+            super::new_id()?,
             (self.user.clone(), 0),
             SettingsOverlay::default(),
             Chosen::default(),
@@ -159,7 +180,7 @@ impl Engine {
         let ready = Ready { tool: tool.clone(), arguments, permit };
         let aids = Aids::of(&self.inner, &self.user);
         // Counted among the drivers: where the process ends and gives them time, it gives it to this call too.
-        let run = run_alone(id, ready, live, self.inner.shutdown.child_token(), aids);
+        let run = run_alone((id, keyed), ready, live, self.inner.shutdown.child_token(), aids);
         let result = self.inner.drivers.track_future(run).await;
         if self.inner.shutdown.is_cancelled() && result.outcome == Outcome::Error(ToolErrorKind::Interrupted) {
             let text = format!("The server ended while `{name}` ran: it may or may not have happened.");
@@ -167,4 +188,11 @@ impl Engine {
         }
         Ok(PageCalled::Came(result))
     }
+}
+
+/// What no other call has.
+fn new_key() -> Result<String, EngineError> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| EngineError::Invalid { what: format!("no random numbers: {error}") })?;
+    Ok(hex(&bytes))
 }

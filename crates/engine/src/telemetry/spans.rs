@@ -154,7 +154,7 @@ pub(crate) fn came_to(span: &Span, content: &[ContentBlock]) {
 
 /// A tool call (`execute_tool`). The MCP host says in it what it came to on the wire: the conventions want no second span
 /// where there is one of the tool call.
-pub(crate) fn tool_call(conversation: &ConversationId, call: CallId, source: &str, tool: &str) -> Span {
+pub(crate) fn tool_call(conversation: Option<&ConversationId>, call: CallId, source: &str, tool: &str) -> Span {
     info_span!(
         target: TARGET,
         "execute_tool",
@@ -167,7 +167,7 @@ pub(crate) fn tool_call(conversation: &ConversationId, call: CallId, source: &st
         gen_ai.tool.r#type = "function",
         gen_ai.tool.call.arguments = Empty,
         gen_ai.tool.call.result = Empty,
-        gen_ai.conversation.id = %conversation,
+        gen_ai.conversation.id = conversation.map(tracing::field::display),
         turnwright.tool.source = source,
         mcp.method.name = Empty,
         mcp.protocol.version = Empty,
@@ -296,7 +296,7 @@ mod tests {
             used(&model_call(&conversation, "openai-chat", &ModelRef::new("p", "m")), &usage, "stop");
             let way = McpWay::Http { host: "localhost", port: Some(80) };
             let call = CallId { message: Seq::FIRST, index: 0 };
-            tool_call(&conversation, call, "s", "t")
+            tool_call(Some(&conversation), call, "s", "t")
                 .in_scope(|| mcp_call(&McpCall { protocol_version: "2025-11-25", session: None, way }));
         });
         let numbers: Vec<_> =

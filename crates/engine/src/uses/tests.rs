@@ -61,7 +61,7 @@ impl Told {
 
     fn start(&mut self, calls: &[CallId]) {
         for call in calls {
-            self.push(Entry::Started(Started { call: *call, replayable: true }));
+            self.push(Entry::Started(Started::new(*call, true)));
         }
     }
 

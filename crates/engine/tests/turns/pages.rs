@@ -27,7 +27,7 @@ async fn with_pages(approve: ApproveMode) -> World {
 }
 
 const CALL: PageCall<'static> =
-    PageCall { source: "tools", tool: "page", arguments: "{}", conversation: None, is_allowed: false };
+    PageCall { source: "tools", tool: "page", arguments: "{}", conversation: None, is_allowed: false, key: None };
 
 #[tokio::test]
 async fn a_page_calls_what_its_own_source_means_for_pages_and_nothing_else() {

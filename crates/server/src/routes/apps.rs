@@ -87,13 +87,15 @@ pub(super) async fn call(State(state): State, Params(named): Params<Named>, whol
     let source = server(&state, &named)?.config().name.clone();
     let conversation = request.conversation_id.as_deref().map(id).transpose()?;
     let route = format!("mcp/servers/{source}/apps/call");
-    let called = called(state.engine().clone(), source, conversation, request);
-    Ok(json(StatusCode::OK, once(&state, super::asked(&whole)?, &route, Keeps::Answer, called).await?))
+    let asked = super::asked(&whole)?;
+    let key = asked.as_ref().map(|(key, _)| format!("{route} {key}"));
+    let called = called(state.engine().clone(), (source, key), conversation, request);
+    Ok(json(StatusCode::OK, once(&state, asked, &route, Keeps::Answer, called).await?))
 }
 
 async fn called(
     engine: Engine,
-    source: String,
+    (source, key): (String, Option<String>),
     conversation: Option<ConversationId>,
     request: api::McpAppCallRequest,
 ) -> Result<api::McpAppCallAnswer, ApiError> {
@@ -103,6 +105,7 @@ async fn called(
         arguments: request.arguments.as_deref().unwrap_or("{}"),
         conversation: conversation.as_ref(),
         is_allowed: request.allowed,
+        key: key.as_deref(),
     };
     let name = turnwright_engine::qualified(asked.source, asked.tool);
     Ok(match Box::pin(engine.call_for_page(asked)).await? {

@@ -13,6 +13,9 @@ use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHead
 use crate::repeat::{Keeps, once};
 use crate::settings::approve;
 
+/// Its name among the keys.
+const ROUTE: &str = "tools/call";
+
 /// Runs a tool once, outside of any conversation. Rules that deny hold. Nothing of it is stored but, with an
 /// `Idempotency-Key`, the answer.
 #[utoipa::path(
@@ -28,9 +31,14 @@ pub(super) async fn call(State(state): State, whole: Whole) -> Result<Response, 
     let request: api::ToolCallRequest = whole.json()?;
     let mode = approve(request.approve.unwrap_or(api::Approve::ReadOnly));
     let engine = state.engine().clone();
+    let asked = asked(&whole)?;
+    let key = asked.as_ref().map(|(key, _)| format!("{ROUTE} {key}"));
     let called = async move {
-        let arguments = request.arguments.as_deref().unwrap_or("{}");
-        let result = Box::pin(engine.call_tool(&request.name, arguments, mode)).await?;
+        let (name, arguments) = (&request.name, request.arguments.as_deref().unwrap_or("{}"));
+        let result = match key {
+            Some(key) => Box::pin(engine.call_tool_as(&key, name, arguments, mode)).await?,
+            None => Box::pin(engine.call_tool(name, arguments, mode)).await?,
+        };
         Ok(api::ToolCallAnswer {
             outcome: outcome(&result).to_owned(),
             is_error: result.outcome.is_error(),
@@ -39,7 +47,7 @@ pub(super) async fn call(State(state): State, whole: Whole) -> Result<Response, 
             duration_ms: result.duration_ms,
         })
     };
-    Ok(json(StatusCode::OK, once(&state, asked(&whole)?, "tools/call", Keeps::Answer, called).await?))
+    Ok(json(StatusCode::OK, once(&state, asked, ROUTE, Keeps::Answer, called).await?))
 }
 
 /// How a call ended, in one word.

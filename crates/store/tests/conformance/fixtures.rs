@@ -159,7 +159,7 @@ fn about_calls() -> Vec<Entry> {
             definition_hash: Some("abc".to_owned()),
             ..Question::new(call, QuestionReason::DefinitionChanged)
         }),
-        Entry::Started(Started { call, replayable: true }),
+        Entry::Started(Started::new(call, true)),
         Entry::Result(result),
         Entry::Result(ToolResult::failed(call, ToolErrorKind::Interrupted, "")),
     ]
