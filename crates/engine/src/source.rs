@@ -69,6 +69,9 @@ pub trait ToolSource: Send + Sync + Debug {
     /// Runs a tool. Its arguments were validated against the tool's schema. When `context.cancel` fires it should end
     /// soon, with the real result where there is one.
     ///
+    /// All calls of a turn are polled in one task, its driver's: what computes for long or blocks holds up the others, the turn and
+    /// whoever stops it, and belongs in `tokio::task::spawn_blocking`. A panic is a failure of the call.
+    ///
     /// # Errors
     /// [`ToolError`], for the model. A tool that ran and says that it failed is `Ok` with [`ToolOutput::is_error`].
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError>;

@@ -140,6 +140,7 @@ impl TypedSource {
 
     /// Adds a tool. `A` is a struct that is read from a JSON object; its documentation becomes the descriptions of the
     /// arguments. `run` is dropped where the call is given up, and should end soon where `CallContext::cancel` fires.
+    /// What computes for long or blocks belongs in `tokio::task::spawn_blocking`, see [`ToolSource::call`].
     pub fn tool<A, F, R>(mut self, spec: ToolSpec, run: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnwright_core::secrets::Secrets;
-use turnwright_core::{CallId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, UserId, Waits};
+use turnwright_core::{CallId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, Turn, UserId, Waits};
 
 use super::asked::{Asker, Word};
 use super::attempt::{Made, Parking, make};
@@ -275,6 +275,10 @@ impl CallJob {
             self.halts.cancelled().await;
             return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It was not begun by this process.", None));
         }
+        if context.task.is_none() && (self.cancel.is_cancelled() || is_stopped(&self.live)) {
+            let text = format!("The user stopped the turn before `{}` began; it did not run.", tool.definition.name);
+            return Rest::Result(ToolResult::failed(self.id, ToolErrorKind::Interrupted, text));
+        }
         let work = make(&self.aids.cache, &tool, call, context, parking);
         let work = AssertUnwindSafe(under(self.fence.as_ref(), &self.cancel, work)).catch_unwind();
         tokio::pin!(work);
@@ -392,6 +396,12 @@ async fn wound_down<T>(live: &Live, name: &str, grace: Duration, mut work: Pin<&
     let text = format!("`{name}` was told to end and has not ended yet");
     live.lock().tell(vec![Event::Notice { level: "info", text }]);
     tokio::time::timeout(grace.saturating_sub(UNTOLD_STOP), work).await.ok()
+}
+
+/// Whether a stop of the turn is stored. Its driver may not have heard of it yet: a call that keeps the thread for itself keeps it
+/// from that too.
+fn is_stopped(live: &Live) -> bool {
+    live.lock().journal.turn().is_some_and(Turn::is_cancelling)
 }
 
 /// Runs a call outside of any turn.

@@ -162,3 +162,30 @@ async fn a_stop_and_the_end_of_the_process_need_not_wait_for_a_source_that_start
     engine.send(&id(), NewMessage::text("again")).await.unwrap();
     engine.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_begins_once_a_stop_was_acknowledged_also_where_another_keeps_the_driver_from_hearing_of_it() {
+    let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(std::sync::Barrier::new(2)));
+    let (begins, opens) = (begun.clone(), gate.clone());
+    // It waits as no tool should: its thread does nothing else meanwhile.
+    let blocks = ScriptedTool::new("blocks", move |_, _| {
+        let (begins, opens) = (begins.clone(), opens.clone());
+        async move {
+            begins.add_permits(1);
+            opens.wait();
+            Ok(ToolOutput::text("done"))
+        }
+    });
+    let source = ScriptedSource::new("tools", [blocks]).writing(|_| turnwright_engine::Writes::Paths(Vec::new()));
+    let both = Answer::whole([call(0, "tools__blocks", "{}"), call(1, "tools__blocks", "{}")]);
+    let world = world(ScriptedProvider::new([both]), source, Setup::default()).await;
+    let sent = world.send("go").await;
+    begun.acquire().await.unwrap().forget();
+    world.engine.cancel(&world.id, Some(sent.turn_id)).await.unwrap();
+    tokio::task::spawn_blocking(move || gate.wait()).await.unwrap();
+    let state = world.engine.wait(&world.id, sent.turn_id).await.unwrap();
+    assert_eq!(state, TurnState::Ended(TurnStatus::Cancelled));
+    assert_eq!(world.source.effects().len(), 1);
+    let came = results(&world.journal().await);
+    assert_eq!(came[1], "call_4_1 Error(Interrupted) The user stopped the turn before `tools__blocks` began; it did not run.");
+}
