@@ -8,6 +8,7 @@ pub mod accounts;
 mod acting;
 mod arguments;
 pub mod artifacts;
+mod asked;
 pub mod asks;
 mod budget;
 mod budgets;

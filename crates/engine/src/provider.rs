@@ -24,6 +24,9 @@ pub trait Provider: Send + Sync + Debug {
     /// Asks `model`. The request is built here; it is sent when the stream is polled. Failures before the first byte of
     /// content are retried inside, as the endpoint's configuration says.
     ///
+    /// Both are done in the turn's task: what computes for long or blocks holds up its calls and whoever stops it, and belongs in
+    /// `tokio::task::spawn_blocking`. A panic is a failure of the provider.
+    ///
     /// # Errors
     /// Where the request cannot be built.
     fn call(&self, model: &str, prompt: &Prompt<'_>) -> Result<ModelStream, ProviderFailure>;

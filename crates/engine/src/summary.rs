@@ -15,6 +15,7 @@ use turnwright_core::{
     ProviderFailure, ProviderFailureKind, Seq, StreamDelta, Usage,
 };
 
+use crate::asked::ask;
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::report::Report;
@@ -136,7 +137,7 @@ impl Question {
         let prompt = request.prompt();
         let span = spans::model_call(&self.conversation, &self.origin.dialect, &self.model);
         let mut report = Report::new(self.telemetry.clone(), span.clone(), &prompt);
-        let call = |provider: Arc<dyn Provider>| span.in_scope(|| provider.call(self.model.model(), &prompt));
+        let call = |provider: Arc<dyn Provider>| span.in_scope(|| ask(&*provider, &self.model, &prompt));
         let stream = hidden(self.provider.clone().and_then(call), self.secrets.clone());
         let heard = listen(stream, &self.origin, &mut report).instrument(span).await;
         let take = |message: &AssistantMessage| {

@@ -11,6 +11,7 @@ use turnwright_core::{
 };
 
 use crate::Event;
+use crate::asked::ask;
 use crate::budget;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
@@ -65,7 +66,7 @@ impl ModelCall {
         let stream = report.span.in_scope(|| {
             let provider = provider?;
             let refusal = journal.turn().and_then(|turn| budget::refusal(&*provider, turn, &journal, &prompt));
-            refusal.map_or_else(|| provider.call(settings.model.model(), &prompt), Err)
+            refusal.map_or_else(|| ask(&*provider, &settings.model, &prompt), Err)
         });
         let stream = hidden(stream, inner.secrets());
         Some(Self { stream, origin: origin(dialect, &settings.model), saw, allows_calls: allow_calls, report })

@@ -20,6 +20,7 @@ use turnwright_core::{
 
 use super::model::longest_answer;
 use super::reserving::{Leave, leave};
+use crate::asked::ask;
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::report::Report;
@@ -185,7 +186,7 @@ fn asked(
     let prompt = question.prompt();
     let span = spans::model_call(conversation, &dialect, &model);
     let mut report = Report::new(inner.telemetry().clone(), span.clone(), &prompt);
-    let stream = provider.and_then(|provider| span.in_scope(|| provider.call(model.model(), &prompt)));
+    let stream = provider.and_then(|provider| span.in_scope(|| ask(&*provider, &model, &prompt)));
     let stream = hidden(stream, inner.secrets());
     let origin = Origin { dialect, provider: model.provider().to_owned(), model: model.model().to_owned() };
     let asked = async move {

@@ -10,7 +10,8 @@ use turnwright_core::{
     ProviderFailureKind as Kind, StreamDelta, TurnSettings, TurnStatus, Usage,
 };
 use turnwright_engine::{
-    Engine, EngineParts, Event, NewConversation, NewMessage, Provider, Providers, SettingsOverlay, Store, TurnState, WatchFrom,
+    Engine, EngineParts, Event, NewConversation, NewMessage, Provider, Providers, SettingsOverlay, Store,
+    TurnState, WatchFrom,
 };
 use turnwright_testkit::{
     Answer, Disk, Fuse, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text,
@@ -331,4 +332,58 @@ async fn a_known_result_is_held_for_as_long_as_nothing_can_be_stored() {
     disk.set_full(Disk::HasRoom);
     assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
     assert_eq!(results(&engine.journal(&id()).await.unwrap()), ["call_4_0 Success it happened"]);
+}
+
+/// Panics where it is asked, or in what it streams.
+#[derive(Debug)]
+struct Broken {
+    streams: bool,
+}
+
+#[async_trait::async_trait]
+impl Provider for Broken {
+    fn dialect(&self) -> &'static str {
+        "broken"
+    }
+
+    fn call(
+        &self,
+        _model: &str,
+        _prompt: &turnwright_core::prompt::Prompt<'_>,
+    ) -> Result<turnwright_engine::ModelStream, ProviderFailure> {
+        assert!(self.streams, "it is broken");
+        Ok(Box::pin(futures_util::stream::once(async { panic!("it is broken") })))
+    }
+
+    async fn models(&self) -> Result<Vec<turnwright_engine::ModelInfo>, ProviderFailure> {
+        Ok(Vec::new())
+    }
+}
+
+impl Providers for Broken {
+    fn get(&self, _name: &str) -> Result<Arc<dyn Provider>, ProviderFailure> {
+        Ok(Arc::new(Self { streams: self.streams }))
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec!["mine".to_owned()]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_panics_has_failed_and_the_turn_says_so() {
+    for streams in [false, true] {
+        let engine = Engine::new(EngineParts {
+            providers: Arc::new(Broken { streams }),
+            sources: Vec::new(),
+            store: Arc::new(MemoryStore::default()),
+            clock: Arc::new(ManualClock::at(1_000)),
+            policy: turnwright_core::policy::Policy::new(Vec::new()).unwrap(),
+            defaults: TurnSettings::new(ModelRef::new("mine", "m")),
+        });
+        let sent = engine.send(&id(), NewMessage { create: true, ..NewMessage::text("hi") }).await.unwrap();
+        let came = timeout(Duration::from_mins(5), engine.wait(&id(), sent.turn_id)).await.unwrap().unwrap();
+        let TurnState::Ended(TurnStatus::Failed { reason }) = came else { panic!("{came:?}") };
+        assert!(reason.contains("the provider `mine` failed inside; this is a fault of the provider"), "{reason}");
+    }
 }
