@@ -281,13 +281,18 @@ fn build(
         }
     }
     catalog.tools.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
+    let mut twice = Vec::new();
     catalog.tools.dedup_by(|later, first| {
-        let is_twice = later.definition.name == first.definition.name;
+        let definition = &later.definition;
+        let is_twice = definition.name == first.definition.name;
         if is_twice {
-            tracing::warn!(tool = later.definition.name, "a second tool of the same name is set aside");
+            tracing::warn!(tool = definition.name, "a second tool of the same name is set aside");
+            let reason = format!("another tool is called `{}` too", definition.name);
+            twice.push(SetAside { source: definition.source.clone(), tool: definition.tool.clone(), reason });
         }
         is_twice
     });
+    catalog.set_aside.append(&mut twice);
     catalog.name();
     catalog
 }

@@ -364,3 +364,16 @@ async fn a_turn_waits_for_those_sources_alone_that_can_have_what_is_chosen_for_i
     assert_eq!(timeout(soon, notice(&engine, &id())).await.unwrap(), "not ready in time, left out of this turn: late");
     assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
 }
+
+#[tokio::test]
+async fn a_second_source_of_a_name_is_told_of_what_it_lost() {
+    let source =
+        |tools: [&str; 2]| -> Arc<dyn ToolSource> { Arc::new(ScriptedSource::new("tools", tools.map(ScriptedTool::echo))) };
+    let both = Changing(Mutex::new([source(["a", "b"]), source(["b", "c"])].into()));
+    let engine = engine(Arc::new(MemoryStore::default()), ScriptedProvider::new([]), source(["a", "b"]), Setup::default());
+    engine.follow_sources(Arc::new(both));
+    let names: Vec<String> = engine.tools().await.iter().map(|tool| tool.name.clone()).collect();
+    assert_eq!(names, ["tools__a", "tools__b", "tools__c"]);
+    let aside: Vec<String> = engine.tools_set_aside().iter().map(ToString::to_string).collect();
+    assert_eq!(aside, ["b of tools: another tool is called `tools__b` too"]);
+}
