@@ -18,9 +18,20 @@ pub struct ModelRef {
 }
 
 impl ModelRef {
-    /// The model `model` of the provider `provider`.
+    /// The model `model` of the provider `provider`: neither is empty, and the provider's name holds no `/`. What else comes in is
+    /// refused before it is stored, see [`ModelRef::problem`].
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self { provider: provider.into(), model: model.into() }
+    }
+
+    /// Why it would not be read again as it was written, in words; `None` where it would.
+    pub fn problem(&self) -> Option<String> {
+        let written = self.to_string();
+        match written.parse::<Self>() {
+            Ok(read) if read == *self => None,
+            Ok(_) => Some(format!("the provider's name is `{}`; it must be one without `/`", self.provider)),
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     /// The provider's name in the configuration.

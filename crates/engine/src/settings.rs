@@ -132,6 +132,9 @@ impl SettingsOverlay {
 
     /// What is out of range, in words; `None` where nothing is.
     pub fn problem(&self) -> Option<String> {
+        if let Some(problem) = self.model.as_ref().and_then(ModelRef::problem) {
+            return Some(problem);
+        }
         if self.max_steps == Some(0) {
             return Some("max_steps is 0, it must be at least 1".to_owned());
         }

@@ -27,6 +27,14 @@ pub enum HostError {
     /// A value of the configuration that only the host can judge.
     #[error("{0}")]
     Config(Problem),
+    /// The name of a model provider that the program brings.
+    #[error("`{name}` cannot be the name of a model provider: {reason}")]
+    ProviderName {
+        /// The name.
+        name: String,
+        /// Why, and what would be right.
+        reason: &'static str,
+    },
     /// An approval rule.
     #[error(transparent)]
     Rule(#[from] RuleError),

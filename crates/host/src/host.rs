@@ -102,7 +102,7 @@ impl HostBuilder {
         self
     }
 
-    /// Adds a model provider under a name without `/`, which wins over a configured one. Where no model is configured, the first that
+    /// Adds a model provider under a name of its own without `/`, which wins over a configured one. Where no model is configured, the first that
     /// the first of these offers is the default.
     #[must_use]
     pub fn provider(mut self, name: impl Into<String>, provider: Arc<dyn Provider>) -> Self {
@@ -158,6 +158,7 @@ impl HostBuilder {
     /// [`HostError`], in words for people. Nothing is left behind.
     pub async fn start(self) -> Result<Host, HostError> {
         let Self { loaded, environment, own, own_providers, needs, telemetry, clock, shows_apps, practises } = self;
+        check_names(own_providers.iter().map(|(name, _)| name.as_str()))?;
         let policy = policy(&loaded)?;
         let place = Place::of(&loaded)?;
         let store = place.open().await?;
@@ -413,6 +414,23 @@ pub(crate) fn board(loaded: &Loaded) -> PathBuf {
     loaded.data_dir.join("mcp/board")
 }
 
+/// Whether providers of the program can have these names.
+fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), HostError> {
+    let mut seen = Vec::new();
+    for name in names {
+        let reason = if name.is_empty() || name.contains('/') {
+            "it must be a name without `/`, because a model is PROVIDER/MODEL, split at the first `/`"
+        } else if seen.contains(&name) {
+            "another provider of the program has it; each needs a name of its own"
+        } else {
+            seen.push(name);
+            continue;
+        };
+        return Err(HostError::ProviderName { name: name.to_owned(), reason });
+    }
+    Ok(())
+}
+
 /// The rules of the configuration, for the tools as it sets them up.
 fn policy(loaded: &Loaded) -> Result<Policy, HostError> {
     let tools = &loaded.config.tools;
@@ -509,7 +527,10 @@ async fn first_model(providers: &ProviderSet, name: &str) -> Result<String, Stri
     use turnwright_engine::Providers;
     let provider: Arc<dyn Provider> = providers.get(name).map_err(|failure| failure.message)?;
     match tokio::time::timeout(FIRST_LOOK, provider.models()).await {
-        Ok(Ok(models)) => models.into_iter().next().map(|model| model.id).ok_or_else(|| "it offers none".to_owned()),
+        Ok(Ok(models)) => {
+            let mut names = models.into_iter().map(|model| model.id);
+            names.find(|name| !name.is_empty()).ok_or_else(|| "it offers none".to_owned())
+        }
         Ok(Err(failure)) => Err(failure.message),
         Err(_) => Err(format!("no answer within {} ms", FIRST_LOOK.as_millis())),
     }

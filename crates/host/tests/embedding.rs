@@ -9,12 +9,40 @@ mod own_tool;
 #[path = "../../../examples/watched.rs"]
 mod watched;
 
+use std::path::Path;
+
+use turnwright_host::{Environment, Host, HostBuilder, HostError, Overrides, config};
+use turnwright_testkit::ScriptedProvider;
+
 #[tokio::test]
 async fn a_tool_of_ten_lines_is_called_and_answered_with() {
     let folder = tempfile::tempdir().unwrap();
     let said = own_tool::ask(folder.path(), "Reverse the text \"desserts\"").await.unwrap();
     assert_eq!(said.first().map(String::as_str), Some("stressed"), "{said:?}");
     assert!(said.len() == 2 && said[1].contains("stressed"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_name_of_a_provider_that_no_model_could_be_named_by_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let form = "it must be a name without `/`, because a model is PROVIDER/MODEL, split at the first `/`";
+    let twice = "another provider of the program has it; each needs a name of its own";
+    for (names, name, reason) in
+        [(&["a", ""][..], "", form), (&["mine/x"][..], "mine/x", form), (&["a", "b", "a"][..], "a", twice)]
+    {
+        let refused = started(folder.path(), names).await.unwrap_err();
+        assert_eq!(refused.to_string(), format!("`{name}` cannot be the name of a model provider: {reason}"));
+    }
+}
+
+/// A host whose data is in `folder`, with providers of these names.
+async fn started(folder: &Path, names: &[&str]) -> Result<Host, HostError> {
+    let environment = Environment::new(folder);
+    let overrides = Overrides { data_dir: Some(folder.join("data")), ..Overrides::default() };
+    let loaded = config::open(&environment, &overrides).unwrap();
+    let builder = Host::builder(loaded, environment);
+    let with = |builder: HostBuilder, name: &&str| builder.provider(*name, ScriptedProvider::new([]));
+    names.iter().fold(builder, with).start().await
 }
 
 #[tokio::test]

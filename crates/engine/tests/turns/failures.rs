@@ -10,7 +10,7 @@ use turnwright_core::{
     ProviderFailureKind as Kind, StreamDelta, TurnSettings, TurnStatus, Usage,
 };
 use turnwright_engine::{
-    Engine, EngineParts, Event, NewConversation, NewMessage, Provider, Providers, SettingsOverlay, Store,
+    Engine, EngineError, EngineParts, Event, NewConversation, NewMessage, Provider, Providers, SettingsOverlay, Store,
     TurnState, WatchFrom,
 };
 use turnwright_testkit::{
@@ -385,5 +385,29 @@ async fn a_provider_that_panics_has_failed_and_the_turn_says_so() {
         let came = timeout(Duration::from_mins(5), engine.wait(&id(), sent.turn_id)).await.unwrap().unwrap();
         let TurnState::Ended(TurnStatus::Failed { reason }) = came else { panic!("{came:?}") };
         assert!(reason.contains("the provider `mine` failed inside; this is a fault of the provider"), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_could_not_be_read_again_is_refused_before_anything_is_stored() {
+    for (model, said) in [
+        (ModelRef::new("", "m"), "`/m` is not a model (PROVIDER/MODEL)"),
+        (ModelRef::new("mine", ""), "`mine/` is not a model (PROVIDER/MODEL)"),
+        (ModelRef::new("mine/x", "m"), "the provider's name is `mine/x`; it must be one without `/`"),
+    ] {
+        let engine = Engine::new(EngineParts {
+            providers: Arc::new(Broken { streams: false }),
+            sources: Vec::new(),
+            store: Arc::new(MemoryStore::default()),
+            clock: Arc::new(ManualClock::at(1_000)),
+            policy: turnwright_core::policy::Policy::new(Vec::new()).unwrap(),
+            defaults: TurnSettings::new(model.clone()),
+        });
+        let chosen = SettingsOverlay { model: Some(model), ..SettingsOverlay::default() };
+        for overlay in [SettingsOverlay::default(), chosen] {
+            let refused = engine.send(&id(), NewMessage { create: true, overlay, ..NewMessage::text("hi") }).await;
+            assert_eq!(refused.unwrap_err(), EngineError::Invalid { what: said.to_owned() });
+        }
+        assert!(engine.conversations(None, 9).await.unwrap().is_empty());
     }
 }

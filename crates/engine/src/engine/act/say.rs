@@ -1,10 +1,11 @@
 //! What a user message appends.
 
+use std::iter;
 use std::sync::Arc;
 
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, Control, DecidedBy, Decision, ElicitationId, Entry, MessageId,
-    QuestionReason, Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
+    ModelRef, QuestionReason, Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
 use super::answers::answers;
@@ -57,6 +58,10 @@ pub(super) fn say(
             inner.settings(&model, turn.settings())
         }
     };
+    // Of the defaults and of fallbacks nobody has looked.
+    if let Some(what) = iter::once(&settings.model).chain(&settings.fallback).find_map(ModelRef::problem) {
+        return Err(EngineError::Invalid { what });
+    }
     let default = inner.defaults().approve;
     let chosen = state.overlay.approve.unwrap_or(default);
     match state.journal.open_turn() {
