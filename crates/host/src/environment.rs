@@ -70,7 +70,7 @@ impl Environment {
     }
 
     /// The same, with the helper that confines commands: a program that calls [`crate::confine`], with the arguments that make
-    /// it do so. Without one, commands are not confined, and do not run where the configuration requires it.
+    /// it do so. Without one there are no command tools, unless the configuration says that they run unconfined.
     pub fn with_command_helper(mut self, helper: Vec<OsString>) -> Self {
         self.command_helper = helper;
         self

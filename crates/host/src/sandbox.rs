@@ -24,6 +24,20 @@ pub(crate) fn network(is_on: bool) -> Network {
     if is_on { Network::On } else { Network::Off }
 }
 
+/// Why no command is offered at all; `None` where commands run, or say themselves why they do not. Where nobody chose that
+/// they run unconfined, a program that forgot its helper must not make them do so.
+pub(crate) fn why_none(loaded: &Loaded, environment: &Environment) -> Option<String> {
+    let has_helper = !environment.command_helper().is_empty();
+    match loaded.config.tools.command.sandbox {
+        Sandbox::Preferred if !has_helper => Some(NO_HELPER.to_owned()),
+        Sandbox::Preferred | Sandbox::Required | Sandbox::Off => None,
+    }
+}
+
+const NO_HELPER: &str = "the tools of `command` are left out: this program brings no helper that confines what they run \
+    (`Environment::with_command_helper`); `tools.command.sandbox = \"off\"` runs it unconfined, `tools.command.enabled = false` \
+    says that they are not wanted";
+
 /// How that is done; `None` where nothing can confine them and nothing must.
 pub(crate) fn config(loaded: &Loaded, environment: &Environment, wanted: Wanted) -> Option<SandboxConfig> {
     let tools = &loaded.config.tools.command;
@@ -78,6 +92,7 @@ pub(crate) fn finding(loaded: &Loaded, environment: &Environment) -> Option<(Lev
             (Level::Ok, format!("{what}; this system has {present}"))
         }
         (Sandbox::Required, None) => (Level::Problem, format!("no command runs: a sandbox is required, and {missing}")),
+        (Sandbox::Preferred, None) if !environment_has_helper => (Level::Note, NO_HELPER.to_owned()),
         (Sandbox::Preferred, None) => (Level::Note, format!("commands are not confined: {missing}")),
     })
 }

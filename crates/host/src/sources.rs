@@ -323,7 +323,11 @@ fn add_built_ins(
             sources.built_in.push(Arc::new(apis::source(name, api, loaded)));
         }
     }
-    if tools.command.enabled && !sources.is_taken("command") {
+    let is_wanted = tools.command.enabled && !sources.is_taken("command");
+    let why_none = sandbox::why_none(loaded, environment).filter(|_| is_wanted);
+    if let Some(why) = why_none {
+        sources.problems.push(why);
+    } else if is_wanted {
         let roots = tools.command_roots(environment.working_directory());
         let mark = sources.marked(ledger, &loaded.data_dir)?;
         sources.tell_missing(&roots);

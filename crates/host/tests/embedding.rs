@@ -23,6 +23,22 @@ async fn a_tool_of_ten_lines_is_called_and_answered_with() {
 }
 
 #[tokio::test]
+async fn a_program_without_a_helper_has_no_commands_and_is_told_so_unless_it_wants_them_unconfined() {
+    for (text, has_commands, problems) in
+        [("", false, 1), ("[tools.command]\nsandbox = \"off\"\n", true, 0), ("[tools.command]\nenabled = false\n", false, 0)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("turnwright.toml"), text).unwrap();
+        let host = started(folder.path(), &[]).await.unwrap();
+        let tools = host.engine().tools().await;
+        assert_eq!(tools.iter().any(|tool| tool.name == "command__run"), has_commands, "{text}");
+        assert_eq!(host.problems().len(), problems, "{text}: {:?}", host.problems());
+        assert!(host.problems().iter().all(|problem| problem.contains("Environment::with_command_helper")));
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
 async fn a_name_of_a_provider_that_no_model_could_be_named_by_is_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let form = "it must be a name without `/`, because a model is PROVIDER/MODEL, split at the first `/`";
