@@ -96,7 +96,20 @@ impl From<Problems> for Failure {
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let failure = Self::usage(error.to_string());
-        if let HostError::Owner { uid, .. } = error { failure.hint(as_owner(uid)) } else { failure }
+        match error {
+            HostError::Owner { uid, .. } => failure.hint(as_owner(uid)),
+            HostError::Engine(error) => error.into(),
+            HostError::Store(_)
+            | HostError::Database { .. }
+            | HostError::SealKey
+            | HostError::Config(_)
+            | HostError::ProviderName { .. }
+            | HostError::Rule(_)
+            | HostError::Roots(_)
+            | HostError::DataDir { .. }
+            | HostError::Nodes(_)
+            | HostError::Webhook { .. } => failure,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a host does not start.
 
 use turnwright_core::policy::RuleError;
-use turnwright_engine::StoreError;
+use turnwright_engine::{EngineError, StoreError};
 
 use crate::config::Problem;
 
@@ -11,6 +11,9 @@ pub enum HostError {
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The turns that the last process left.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// A database address that this build cannot use.
     #[error("the database `{address}` cannot be used: {reason}")]
     Database {

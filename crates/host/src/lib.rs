@@ -13,6 +13,7 @@ mod apis;
 pub mod config;
 mod context;
 pub mod database;
+mod duties;
 mod env_file;
 pub mod environment;
 mod error;

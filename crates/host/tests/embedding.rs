@@ -51,6 +51,19 @@ async fn a_name_of_a_provider_that_no_model_could_be_named_by_is_refused_at_the_
     }
 }
 
+#[tokio::test]
+async fn a_host_that_is_begun_does_what_its_configuration_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("turnwright.toml"), "[server.limits]\nmessage_bytes = 4\n").unwrap();
+    let host = started(folder.path(), &[]).await.unwrap();
+    let id = turnwright_engine::Engine::new_id().unwrap();
+    host.begin("http://localhost").await.unwrap();
+    let message = turnwright_engine::NewMessage { create: true, ..turnwright_engine::NewMessage::text("Hello") };
+    let refused = host.engine().send(&id, message).await.unwrap_err();
+    assert!(matches!(refused, turnwright_engine::EngineError::OverLimit(_)), "{refused:?}");
+    host.shutdown().await;
+}
+
 /// A host whose data is in `folder`, with providers of these names.
 async fn started(folder: &Path, names: &[&str]) -> Result<Host, HostError> {
     let environment = Environment::new(folder);

@@ -27,6 +27,7 @@ mod hidden;
 mod html;
 mod metrics;
 mod named;
+mod of_host;
 mod offered;
 mod open_stream;
 mod openai;

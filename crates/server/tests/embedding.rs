@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 #[tokio::test]
 async fn routes_of_ones_own_stand_beside_the_api() {
     let folder = tempfile::tempdir().unwrap();
-    let (host, app) = own_server::app(folder.path()).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let (host, mcp, app) = own_server::app(folder.path(), address).await.unwrap();
     let end = CancellationToken::new();
     let client = async {
         let mut answers = Vec::new();
@@ -24,7 +24,9 @@ async fn routes_of_ones_own_stand_beside_the_api() {
             body.len()
         );
         let get = format!("GET /hello HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-        for request in [get, post] {
+        let gets = ["/api/v1/mcp/servers", "/api/v1/memory"]
+            .map(|path| format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"));
+        for request in [get, post].into_iter().chain(gets) {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut answer = String::new();
@@ -36,7 +38,11 @@ async fn routes_of_ones_own_stand_beside_the_api() {
     };
     let (ended, answers) = tokio::join!(turnwright_server::serve(listener, app, end.clone().cancelled_owned()), client);
     ended.unwrap();
+    mcp.end().await;
     host.shutdown().await;
     assert!(answers[0].starts_with("HTTP/1.1 200 OK") && answers[0].ends_with("Hello."), "{}", answers[0]);
     assert!(answers[1].starts_with("HTTP/1.1 200 OK") && answers[1].contains(r#""role":"assistant""#), "{}", answers[1]);
+    for (answer, path) in answers[2..].iter().zip(["servers", "memory"]) {
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{path}: {answer}");
+    }
 }

@@ -9,12 +9,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use turnwright_engine::{Clock as _, SystemClock};
-use turnwright_host::{Host, Loaded, McpEndpoint, McpServing, Needs, Oidc, Overrides, config};
+use turnwright_host::{Host, Loaded, McpEndpoint, McpServing, Needs, Overrides, config};
 use turnwright_server::auth::first_link;
-use turnwright_server::{
-    Apps, Auth, Hosts, Metrics, ServerOptions, ServerState, Site, StreamLimits, Tls, TlsError, ToolActivity, router,
-    while_starting,
-};
+use turnwright_server::{Auth, Metrics, ServerOptions, ServerState, Tls, TlsError, router, while_starting};
 use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Serve};
@@ -200,30 +197,6 @@ async fn keep_reading(tls: Option<&Tls>, hangups: Option<Signal>) -> Infallible 
     std::future::pending().await
 }
 
-/// The server as browsers know it.
-fn site(config: &config::Config, address: SocketAddr) -> Site {
-    let server = &config.server;
-    let host = match server.origin().and_then(|origin| origin.split_once("://")) {
-        Some((_, authority)) => Some(Hosts::Named(authority.into())),
-        // By what names a proxy is asked only the proxy knows.
-        None => (address.ip().is_loopback() && server.trusted_proxies.is_empty()).then_some(Hosts::Loopback),
-    };
-    Site {
-        host,
-        origin: server.origin().map(str::to_owned),
-        is_tls: server.tls.is_some(),
-        path: server.path().to_owned(),
-        apps: match (&config.apps, &config.apps.sandbox_origin) {
-            (config::AppsConfig { enabled: false, .. }, _) => Apps::Off,
-            (_, Some(origin)) => Apps::At(origin.clone()),
-            (_, None) => Apps::OnThisMachine,
-        },
-        allowed_origins: server.allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
-        // Looked at when the configuration was read.
-        trusted_proxies: server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
-    }
-}
-
 /// A link for the first admin, while no admin has ever had a way in.
 async fn welcome(host: &Host, base: &str) -> Result<(), Failure> {
     // A way in is for people.
@@ -248,47 +221,11 @@ async fn serve_on(
     let engine = host.engine();
     let failed = |error: std::io::Error| Failure::failed(format!("cannot serve: {error}"));
     let address = listener.local_addr().map_err(failed)?;
-    engine.limit(host.config().server.limits.of_engine());
     let base = host.config().server.address(&address.to_string());
-    if host.join_nodes(&base).await? {
-        tracing::info!(prefix = host.config().nats.prefix, "shares turns with the other servers over the same data");
-    }
-    match engine.resume_open_turns().await? {
-        0 => {}
-        resumed => tracing::info!(resumed, "took up open turns"),
-    }
-    engine.keep_resuming();
-    host.keep_telling(&base).await?;
-    host.keep_indexed();
-    let tool_activity = match host.config().server.tool_activity {
-        config::ToolActivity::Hidden => ToolActivity::Hidden,
-        config::ToolActivity::Reasoning => ToolActivity::Reasoning,
-        config::ToolActivity::Content => ToolActivity::Content,
-        config::ToolActivity::Details => ToolActivity::Details,
-    };
-    let settings = &host.config().server;
-    let limits = &settings.limits;
-    let streams = StreamLimits { all: limits.streams, per_user: limits.streams_per_user };
-    let (body_limit_bytes, body_bytes_per_second) = (limits.body_bytes, limits.body_bytes_per_second);
-    let options = ServerOptions { body_limit_bytes, body_bytes_per_second, streams, tool_activity, auth, command_flags };
+    host.begin(&base).await?;
     let base = base.as_str();
-    let mut state = ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
-        .with_resources(host.resources().clone())
-        .with_model_providers(host.model_providers().clone())
-        .with_metrics(metrics)
-        .with_artifacts(host.artifacts().clone())
-        .with_documents(host.documents().clone())
-        .with_search(host.texts().clone())
-        .with_knowledge(host.knowledge(), host.memory())
-        .with_upkeep(host.upkeep().clone())
-        .with_accounts(host.accounts().clone(), site(host.config(), address));
-    if let Some(oidc) = &settings.oidc {
-        state = state.with_identity_provider(Arc::new(Oidc::new(
-            oidc,
-            format!("{base}/login/callback"),
-            host.loaded().network.clone(),
-        )));
-    }
+    let options = ServerOptions { auth, command_flags, ..ServerOptions::of(host.config()) };
+    let state = ServerState::of_host(host, mcp.clone(), options, address).with_metrics(metrics);
     let router = router(state);
     let (tell, told) = watch::channel(false);
     let end = async move {
@@ -312,8 +249,7 @@ async fn serve_on(
     turnwright_memory::give_back_the_start();
     tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
-        never = host.tidy() => match never {},
-        never = host.model_providers().follow() => match never {},
+        never = host.keep() => match never {},
         never = keep_reading(tls.as_ref(), hangups) => match never {},
         _ = signals.next() => {}
     }
