@@ -37,11 +37,21 @@ pub(crate) async fn ask(folder: &Path, question: &str, allows: bool) -> Result<V
     let sent = engine.send(&id, NewMessage { create: true, ..NewMessage::text(question) }).await?;
     // From the beginning: whoever comes later, or comes back, is told what was missed.
     let mut watch = engine.watch(&id, WatchFrom::After(None)).await?;
-    let mut seen = Vec::new();
-    let mut answer = String::new();
-    'turn: while let Some(frame) = watch.next().await {
+    let (mut seen, mut answer, mut after) = (Vec::new(), String::new(), None);
+    'turn: loop {
+        let Some(frame) = watch.next().await else {
+            if watch.is_deleted() {
+                break;
+            }
+            // It was cut off since it was too slow: it goes on where it was. Where the engine ended this is an error.
+            watch = engine.watch(&id, WatchFrom::After(after)).await?;
+            continue;
+        };
+        after = frame.seq.or(after);
         for event in frame.events.iter() {
             match event {
+                // What was said of the step before is not the answer, nor what was said until a step began again.
+                Event::StepStarted { .. } | Event::StepReset => answer.clear(),
                 Event::TextDelta { text, .. } => answer.push_str(text),
                 Event::ToolInputReady { name, arguments, .. } => seen.push(format!("{name} {arguments}")),
                 Event::ToolApprovalRequested { call_id, .. } => {

@@ -1,6 +1,9 @@
 //! The ports and the driver: carries out the steps that the turn machine decides.
 //!
-//! The ports are traits: [`Provider`], [`ToolSource`], [`Store`], [`Clock`]. [`Engine`] drives turns over them and tells
+//! The ports are traits. Those that an engine is made of, see [`EngineParts`]: [`Providers`] with a [`Provider`] each,
+//! [`ToolSource`], [`Store`], [`Clock`]. Those that it does without where nobody brings them: [`SourceSet`], [`ContextSource`],
+//! [`Documents`], [`Observer`], [`Door`], [`Nodes`], [`accounts::Accounts`], [`artifacts::Artifacts`], [`search::Texts`],
+//! [`upkeep::Upkeep`], [`knowledge::KnowledgeIndex`] and [`knowledge::Embedder`], [`Rates`], [`Locks`]. [`Engine`] drives turns over them and tells
 //! watchers what happens. It holds no policy of its own beyond what [`turnwright_core`] decides, and knows no wire format,
 //! no database and no protocol.
 
