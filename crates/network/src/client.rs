@@ -159,7 +159,8 @@ pub async fn made(builder: ClientBuilder) -> Result<Client, String> {
     client.map_err(|error| crate::reason(&error))
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether an address names this machine and nothing else: `localhost`, or a number that means it.
+pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

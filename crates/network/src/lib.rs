@@ -17,7 +17,7 @@ mod reason;
 pub use address::{Special, is_local_name, plain, special};
 pub use allow::{Allow, AllowError};
 pub use authorities::AuthoritiesError;
-pub use client::{Network, made};
+pub use client::{Network, is_loopback, made};
 pub use outside::{Kept, Outside, OutsideError};
 pub use proxy::{Proxies, ProxyAddress, ProxyError};
 pub use reason::{Reason, known_reason, reason};

@@ -7,7 +7,7 @@ use reqwest::{Client, Url, redirect};
 use turnwright_core::{ProviderFailure, ProviderFailureKind};
 
 use turnwright_dialects::KeyHeader;
-use turnwright_network::made;
+use turnwright_network::{is_loopback, made};
 
 use crate::EndpointConfig;
 use crate::explain::shown_url;
@@ -88,11 +88,6 @@ pub(crate) async fn client(config: &EndpointConfig) -> Result<Client, ProviderFa
     made(builder)
         .await
         .map_err(|why| ProviderFailure::new(ProviderFailureKind::Unavailable, format!("its HTTP client cannot be made: {why}")))
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
