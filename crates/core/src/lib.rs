@@ -72,4 +72,4 @@ pub use sampling::{
 pub use settings::{ApproveMode, ModelRef, OutputFormat, OutputSchema, ReasoningEffort, ToolChoice, TurnSettings};
 pub use shell_word::shell_word;
 pub use tool::{Declared, ToolDefinition};
-pub use turn::{CallNeed, CallView, Hold, OpenQuestion, PendingCall, Resumption, Settled, Step, SyntheticResult, Turn};
+pub use turn::{CallNeed, CallView, Hold, OpenQuestion, PendingCall, Resumption, RunsAt, Settled, Step, SyntheticResult, Turn};

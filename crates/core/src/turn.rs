@@ -20,7 +20,7 @@ mod step;
 
 pub use asking::{Hold, OpenQuestion, Resumption, Settled};
 use call::{Call, CallState};
-pub use call::{CallNeed, CallView, PendingCall, SyntheticResult};
+pub use call::{CallNeed, CallView, PendingCall, RunsAt, SyntheticResult};
 use rounds::Rounds;
 
 /// A turn that keeps failing at the same place is given up after this many resumptions.
@@ -62,6 +62,8 @@ pub enum Step {
 pub struct Turn {
     id: TurnId,
     settings: Arc<TurnSettings>,
+    /// What it ran with before people asked anew while the model may have been answering, each with the place of what took its place.
+    settings_before: Vec<(Seq, Arc<TurnSettings>)>,
     newest_user: Seq,
     last: Option<Last>,
     calls: Vec<Call>,
@@ -131,6 +133,7 @@ impl Turn {
         Self {
             id: TurnId(seq),
             settings: Arc::new(settings),
+            settings_before: Vec::new(),
             newest_user: seq,
             last: None,
             calls: Vec::new(),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnwright_core::policy::{Action, Asked, Policy};
 use turnwright_core::{
-    ApproveMode, CallId, CallView, Ruler, Ruling, SEARCH_TOOL, StartRuling, ToolChoice, ToolDefinition, ToolErrorKind,
+    ApproveMode, CallId, CallView, Ruler, Ruling, RunsAt, SEARCH_TOOL, StartRuling, ToolChoice, ToolDefinition, ToolErrorKind,
     ToolResult, TurnSettings,
 };
 
@@ -190,7 +190,7 @@ impl Ruler for TurnRuler<'_> {
             let text = format!("`{}` did not run: no tool may be called in this turn. Answer without one.", call.name);
             return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::PermissionDenied, text));
         }
-        if self.settings.client_tool(call.name).is_some() {
+        if call.runs_at == RunsAt::Client {
             return Ruling::HandOver;
         }
         let Some(definition) = self.offered(call.name) else { return Ruling::Refuse(self.no_such_tool(call)) };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::call::{self, Call, CallState, CallView};
+use super::call::{self, Call, CallState, CallView, RunsAt};
 use super::{Demand, Last, Misfit, Runs, SyntheticResult, Turn};
 use crate::budgets::Purpose;
 use crate::{
@@ -95,7 +95,7 @@ impl Turn {
                 self.resumptions = 0;
                 return Ok(());
             }
-            Entry::Control(Control::Settings { settings }) => return self.ask_anew(settings),
+            Entry::Control(Control::Settings { settings }) => return self.ask_anew(seq, settings),
             Entry::Control(Control::Imported { .. }) => {
                 if self.claim.is_some() || self.last.is_some() {
                     return Err("the turn began here and cannot be taken over from elsewhere");
@@ -130,14 +130,15 @@ impl Turn {
     }
 
     /// Whoever runs tools itself asks for the rest of the turn, as they would for a turn of its own.
-    fn ask_anew(&mut self, settings: &TurnSettings) -> Result<(), Misfit> {
+    fn ask_anew(&mut self, seq: Seq, settings: &TurnSettings) -> Result<(), Misfit> {
         if self.runs == Runs::Elsewhere {
             return Err("the turn ran elsewhere, where nothing can be chosen for it");
         }
         if settings.model != self.settings.model {
             self.fallen = 0;
         }
-        self.settings = Arc::new(settings.clone());
+        let before = std::mem::replace(&mut self.settings, Arc::new(settings.clone()));
+        self.settings_before.push((seq, before));
         self.demand = Demand::Open;
         Ok(())
     }
@@ -239,8 +240,13 @@ impl Turn {
         self.calls_before = self.calls_made();
         let in_chain = !self.calls.is_empty();
         let forced = in_chain && self.steps_for_user.saturating_add(1) >= self.settings.max_steps;
-        self.calls =
-            message.calls().zip(0_u32..).map(|(call, index)| Call::new(CallId { message: seq, index }, call)).collect();
+        let before = self.settings_before.drain(..).find(|(replaced, _)| *replaced > message.saw);
+        let shown = before.map_or_else(|| Arc::clone(&self.settings), |(_, settings)| settings);
+        let calls = message.calls().zip(0_u32..).map(|(call, index)| {
+            let runs_at = shown.client_tool(&call.name).map_or(RunsAt::Here, |_| RunsAt::Client);
+            Call::new(CallId { message: seq, index }, call, runs_at)
+        });
+        self.calls = calls.collect();
         if self.runs == Runs::Here && !self.settings.loops.is_off() {
             self.rounds.open(&self.calls);
         }

@@ -32,6 +32,15 @@ pub enum CallNeed {
     Wait,
 }
 
+/// Where a call runs: as the model was asked that made it, whatever was asked anew since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunsAt {
+    /// On this side, once it is decided.
+    Here,
+    /// At the client whose tool it is.
+    Client,
+}
+
 /// A result that no tool gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyntheticResult {
@@ -68,6 +77,8 @@ pub struct CallView<'a> {
     pub id: CallId,
     /// The tool's name as the model wrote it.
     pub name: &'a str,
+    /// Where it runs.
+    pub runs_at: RunsAt,
     /// The arguments to run with: the model's, or a person's where [`CallView::is_edited`].
     pub arguments: &'a str,
     /// Whether a person changed the arguments.
@@ -100,6 +111,7 @@ impl CallView<'_> {
 pub(super) struct Call {
     pub(super) id: CallId,
     pub(super) name: Arc<str>,
+    pub(super) runs_at: RunsAt,
     pub(super) arguments: Arc<str>,
     pub(super) edited: bool,
     pub(super) decided_hash: Option<Arc<str>>,
@@ -136,10 +148,11 @@ pub(super) enum CallState {
 }
 
 impl Call {
-    pub(super) fn new(id: CallId, call: &ToolCall) -> Self {
+    pub(super) fn new(id: CallId, call: &ToolCall, runs_at: RunsAt) -> Self {
         Self {
             id,
             name: call.name.as_str().into(),
+            runs_at,
             arguments: call.arguments.as_str().into(),
             edited: false,
             decided_hash: None,
@@ -231,6 +244,7 @@ impl Call {
         CallView {
             id: self.id,
             name: &self.name,
+            runs_at: self.runs_at,
             arguments: &self.arguments,
             is_edited: self.edited,
             is_answered: self.is_answered(),

@@ -1,6 +1,6 @@
 //! What a turn needs next.
 
-use super::call::{self, Call, CallState};
+use super::call::{self, Call, CallState, RunsAt};
 use super::{CallNeed, Last, MAX_RESUMPTIONS, PendingCall, Runs, Step, SyntheticResult, Turn};
 use crate::{
     ApproveMode, CallId, CutOffCause, FinishReason, ProviderFailure, ProviderFailureKind, QuestionReason, Repetition,
@@ -124,7 +124,7 @@ impl Turn {
 
     /// The calls of the newest message that are no client's to run.
     fn own_calls(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|call| self.settings.client_tool(&call.name).is_none())
+        self.calls.iter().filter(|call| call.runs_at == RunsAt::Here)
     }
 
     /// Whether no call of a tool on this side may follow on so many.

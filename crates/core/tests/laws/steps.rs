@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    AssistantBlock, CallNeed, Control, Declared, Entry, FinishReason, Step, StopReason, SyntheticResult, ToolDefinition,
-    TurnId, TurnSettings, TurnStatus, Verdict,
+    AssistantBlock, CallNeed, Control, Declared, Entry, FinishReason, QuestionReason, RunsAt, Step, StopReason,
+    SyntheticResult, ToolDefinition, TurnId, TurnSettings, TurnStatus, Verdict,
 };
 
 use crate::told::{
-    Told, call_id, claimed, ended, failed, retried, seq, settings, success, text, tool_call, user_message, with_max_steps,
+    Told, call_id, claimed, ended, failed, question, retried, seq, settings, success, text, tool_call, user_message,
+    with_max_steps,
 };
 
 fn ask(allow_calls: bool) -> Step {
@@ -124,20 +125,47 @@ fn calls_that_ran_elsewhere_are_not_counted() {
     assert_eq!(told.step(), ask(true));
 }
 
-#[test]
-fn calls_that_a_client_runs_are_not_counted() {
-    let definition = ToolDefinition {
-        name: "pick".to_owned(),
+/// Where the client brings tools with these names.
+fn with_client_tools(names: &[&str], most: u32) -> TurnSettings {
+    let tools = names.iter().map(|name| ToolDefinition {
+        name: (*name).to_owned(),
         source: "client".to_owned(),
-        tool: "pick".to_owned(),
+        tool: (*name).to_owned(),
         title: None,
         description: String::new(),
         input_schema: serde_json::json!({"type": "object"}),
         annotations: None,
         declared: Declared::default(),
-    };
-    let settings = TurnSettings { max_tool_calls: Some(0), client_tools: vec![Arc::new(definition)], ..settings() };
-    let told = Told::new(settings);
+    });
+    TurnSettings { max_tool_calls: Some(most), client_tools: tools.map(Arc::new).collect(), ..settings() }
+}
+
+fn asked_anew(settings: TurnSettings) -> Entry {
+    Entry::Control(Control::Settings { settings: Box::new(settings) })
+}
+
+#[test]
+fn a_call_stays_its_clients_where_the_result_comes_without_the_tool() {
+    let told = Told::new(with_client_tools(&["pick"], 1)).says(FinishReason::ToolCalls, vec![tool_call("pick", "{}")]);
+    let told = told.tell(question(call_id(3, 0), QuestionReason::ClientTool));
+    let told = told.tell(asked_anew(with_client_tools(&[], 1))).tell(success(call_id(3, 0)));
+    assert_eq!(told.step(), ask(true));
+}
+
+#[test]
+fn whose_a_call_is_says_what_the_model_was_shown() {
+    let told = Told::new(with_client_tools(&["pick"], 1));
+    let told = told.tell(asked_anew(with_client_tools(&["draw"], 1))).tell(user_message("and", settings()));
+    let told = told.tell(asked_anew(with_client_tools(&[], 1))).tell(user_message("more", settings()));
+    let calls = vec![tool_call("pick", "{}"), tool_call("draw", "{}")];
+    let told = told.says_having_seen(2, FinishReason::ToolCalls, calls);
+    let where_they_run: Vec<RunsAt> = told.turn().calls().map(|call| call.runs_at).collect();
+    assert_eq!(where_they_run, [RunsAt::Client, RunsAt::Here]);
+}
+
+#[test]
+fn calls_that_a_client_runs_are_not_counted() {
+    let told = Told::new(with_client_tools(&["pick"], 0));
     assert_eq!(told.step(), ask(true));
     let told = told.says(FinishReason::ToolCalls, vec![tool_call("pick", "{}"), tool_call("tool", "{}")]);
     let Step::Calls(pending) = told.step() else { panic!("{:?}", told.step()) };

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{AssistantBlock, CallId, CallView, Entry, KeyForm, Ruler, Ruling, Seq, StartRuling, ToolCall};
+use turnwright_core::{AssistantBlock, CallId, CallView, Entry, KeyForm, Ruler, Ruling, RunsAt, Seq, StartRuling, ToolCall};
 
 use super::call::Rest;
 use super::{Driver, Job, Keyed};
@@ -232,6 +232,7 @@ fn begins(ruler: &mut TurnRuler<'_>, id: CallId, call: &ToolCall) -> Known {
     let mut view = CallView {
         id,
         name: &call.name,
+        runs_at: ruler.settings.client_tool(&call.name).map_or(RunsAt::Here, |_| RunsAt::Client),
         arguments: &call.arguments,
         is_edited: false,
         is_answered: false,
