@@ -2,7 +2,7 @@
 //!
 //! The part begins after an entry: the user message that was sent, the place where the turn waited for what was given, the end
 //! that a retry took back. It ends where the turn is over or waits; or, where answers are told apart, with the last answer to what was
-//! said before somebody said more.
+//! said before somebody said more, and not where the turn waits for the client of another request.
 
 use std::sync::Arc;
 
@@ -186,16 +186,17 @@ impl Track {
     pub(crate) fn is_clients(&self, call: &Call) -> bool {
         // What brings its result may offer other tools from there on.
         let waited = |before: &Call| before.id == call.id && before.waits == Some(QuestionReason::ClientTool);
-        if self.part.calls.iter().any(waited) {
+        if self.part.calls.iter().any(waited) || self.apart.as_ref().is_some_and(|apart| apart.is_handed(call.id)) {
             return true;
         }
         // Tools of sources have qualified names, which are not their own.
         self.definition(&call.name).is_some_and(|tool| tool.name == tool.tool)
     }
 
-    /// The calls that wait for the client.
+    /// The calls that wait for the client, where it is the one whose request they answer.
     pub(crate) fn handed_over(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|call| call.waits == Some(QuestionReason::ClientTool))
+        let are_others = self.apart.as_ref().is_some_and(Apart::calls_are_others);
+        self.calls.iter().filter(move |call| !are_others && call.waits == Some(QuestionReason::ClientTool))
     }
 
     /// The calls that wait for a person.
@@ -362,7 +363,8 @@ impl Track {
                 }
             }
             Event::TurnSuspended { turn_id, .. } | Event::TurnHeld { turn_id, .. } if *turn_id == self.part.turn => {
-                self.end = Some(End::Suspended);
+                let waits_on = self.apart.as_ref().is_some_and(Apart::waits_on);
+                self.end = (!waits_on).then_some(End::Suspended);
             }
             Event::TurnFinished { turn_id, status, stop, .. } if *turn_id == self.part.turn => {
                 self.end = Some(End::Finished { status, stop: *stop, error: event.why_it_ended().map(str::to_owned) });

@@ -6,19 +6,21 @@ use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use turnwright_core::{Entry, Finish, FinishReason, StreamDelta, Usage};
+use turnwright_core::{Entry, Finish, FinishReason, ProviderFailure, ProviderFailureKind, StreamDelta, Usage};
 use turnwright_testkit::{Answer, call, text};
 
 use crate::{Answered, Server, server, user};
 
+const COUNT: &str = "x-stainless-retry-count";
 const HEADERS: [(&str, &str); 2] = [("content-type", "application/json"), ("x-turnwright-conversation", "c1")];
 
-async fn ask(server: &Server, path: &str, said: &str, is_streamed: bool) -> Answered {
+/// A request that says this, as OpenAI's libraries send it that sent it so often before.
+async fn ask_again(server: &Server, path: &str, (said, besides): (&str, &Value), times: &str) -> Answered {
     let said = [user(said)];
-    let body = json!({"messages": said, "input": said, "stream": is_streamed});
-    let answer = server.send(Method::POST, path, Body::from(body.to_string()), &HEADERS).await;
-    assert_eq!(answer.status, 200, "{}", answer.body);
-    answer
+    let mut body = json!({"messages": said, "input": said});
+    body.as_object_mut().unwrap().extend(besides.as_object().unwrap().clone());
+    let [content, conversation] = HEADERS;
+    server.send(Method::POST, path, Body::from(body.to_string()), &[content, conversation, (COUNT, times)]).await
 }
 
 /// An answer of two pieces.
@@ -47,12 +49,34 @@ fn told(answer: &Answered, is_streamed: bool) -> (String, Value) {
 
 /// Two requests, the second of which comes while the model answers the first, of which this many pieces are told by then.
 async fn both(server: &Server, path: &str, is_streamed: bool, (gate, pieces): (&Semaphore, usize)) -> [Answered; 2] {
+    let streams = json!({"stream": is_streamed});
+    let answers = both_with(server, path, [&streams, &streams], (gate, pieces)).await;
+    for answer in &answers {
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    answers
+}
+
+/// The same with what each request says besides.
+async fn both_with(server: &Server, path: &str, besides: [&Value; 2], (gate, pieces): (&Semaphore, usize)) -> [Answered; 2] {
+    let first = ask_again(server, path, ("One", besides[0]), "0");
+    let (first, second) = joining(server, first, ask_again(server, path, ("Two", besides[1]), "0"), (gate, pieces)).await;
+    [first, second]
+}
+
+/// What comes of two requests, the second of which comes while the model answers the first.
+async fn joining<T>(
+    server: &Server,
+    first: impl Future<Output = T>,
+    second: impl Future<Output = Answered>,
+    (gate, pieces): (&Semaphore, usize),
+) -> (T, Answered) {
     gate.add_permits(pieces);
     let two = async {
         while server.provider.asked().is_empty() || gate.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        ask(server, path, "Two", is_streamed).await
+        second.await
     };
     let opens = async {
         let look = |journal: &turnwright_core::Journal| {
@@ -63,8 +87,8 @@ async fn both(server: &Server, path: &str, is_streamed: bool, (gate, pieces): (&
         }
         gate.add_permits(9);
     };
-    let (one, two, ()) = tokio::join!(ask(server, path, "One", is_streamed), two, opens);
-    [one, two]
+    let (one, two, ()) = tokio::join!(first, two, opens);
+    (one, two)
 }
 
 #[tokio::test]
@@ -88,12 +112,15 @@ async fn each_of_two_requests_in_an_open_turn_is_told_its_own_answer() {
 
 /// The same whenever it is asked for; to delete one leaves the other.
 async fn later(server: &Server, answers: &[Answered; 2]) {
-    for answer in answers {
+    for (answer, said) in answers.iter().zip(["One", "Two"]) {
         let body = answer.json();
         let path = format!("/v1/responses/{}", body["id"].as_str().unwrap());
         assert_eq!(server.get(&path).await.json()["output"], body["output"]);
         let streamed = server.get(&format!("{path}?stream=true")).await;
         assert_eq!(streamed.chunks().last().unwrap()["response"]["output"], body["output"]);
+        let items = server.get(&format!("{path}/input_items?order=asc")).await.json()["data"].clone();
+        let texts: Vec<&Value> = items.as_array().unwrap().iter().map(|item| &item["content"][0]["text"]).collect();
+        assert_eq!(texts, [said], "what another said is no part of it");
     }
     let first = format!("/v1/responses/{}", answers[0].json()["id"].as_str().unwrap());
     assert_eq!(server.send(Method::DELETE, &first, Body::empty(), &[]).await.status, 200);
@@ -129,4 +156,125 @@ async fn a_history_that_ends_with_the_first_answer_does_not_go_on_behind_the_sec
     let third = server.chat(&json!({"messages": history})).await;
     assert_ne!(third.header("x-turnwright-conversation"), "c1");
     assert!(!server.provider.asked()[2].contains("Second."), "{:?}", server.provider.asked());
+}
+
+/// A function of each API.
+fn tools() -> Value {
+    json!({"tools": [{"type": "function", "name": "pick", "parameters": {"type": "object"}, "function": {"name": "pick"}}]})
+}
+
+/// The call that an answer hands over, where it does.
+fn handed(answer: &Answered) -> Option<Value> {
+    let body = answer.json();
+    let items = body["output"].as_array().into_iter().flatten();
+    let item = items.filter(|item| item["type"] == "function_call").map(|item| item["call_id"].clone()).next();
+    let call = body["choices"][0]["message"]["tool_calls"][0]["id"].clone();
+    item.or(Some(call).filter(|call| !call.is_null()))
+}
+
+#[tokio::test]
+async fn a_clients_call_is_handed_to_the_request_alone_whose_answer_makes_it() {
+    let picks = || Answer::whole([call(0, "pick", "{}")]);
+    for path in ["/v1/chat/completions", "/v1/responses"] {
+        // Whatever tools the second request brings.
+        for besides in [tools(), json!({})] {
+            let gate = Arc::new(Semaphore::new(0));
+            let server = server([picks().gated(&gate), Answer::whole([text("Both.")])]);
+            let first = async {
+                let first = ask_again(&server, path, ("One", &tools()), "0").await;
+                let call = handed(&first).unwrap_or_else(|| panic!("{path}: {}", first.body));
+                let mut given = tools();
+                given["messages"] = json!([user("One"), first.json()["choices"][0]["message"],
+                                           {"role": "tool", "tool_call_id": call, "content": "red"}]);
+                given["input"] = json!([{"type": "function_call_output", "call_id": call, "output": "red"}]);
+                server.post(path, &given).await
+            };
+            let second = ask_again(&server, path, ("Two", &besides), "0");
+            let (first, second) = joining(&server, first, second, (&gate, 0)).await;
+            for answer in [&first, &second] {
+                assert_eq!((handed(answer), told(answer, false).0), (None, "Both.".to_owned()), "{path}: {}", answer.body);
+            }
+            let asked = server.provider.asked();
+            assert!(asked.len() == 2 && asked[1].contains("red"), "{path}: {asked:?}");
+            if path == "/v1/responses" {
+                let body = second.json();
+                let later = server.get(&format!("{path}/{}", body["id"].as_str().unwrap())).await.json();
+                assert_eq!((&later["status"], &later["output"]), (&json!("completed"), &body["output"]));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_clients_call_in_the_answer_to_two_requests_is_the_seconds() {
+    let gate = Arc::new(Semaphore::new(0));
+    let looks = Answer::whole([call(0, "lab__look", "{}")]).gated(&gate);
+    let server = server([looks, Answer::whole([call(0, "pick", "{}")]), Answer::whole([text("Both.")])]);
+    let second = async {
+        let second = ask_again(&server, "/v1/responses", ("Two", &tools()), "0").await;
+        let call = handed(&second).unwrap_or_else(|| panic!("{}", second.body));
+        server.respond(&json!({"input": [{"type": "function_call_output", "call_id": call, "output": "red"}]})).await
+    };
+    let first = ask_again(&server, "/v1/responses", ("One", &tools()), "0");
+    let (first, second) = joining(&server, first, second, (&gate, 0)).await;
+    for answer in [&first, &second] {
+        assert_eq!((handed(answer), told(answer, false).0), (None, "Both.".to_owned()), "{}", answer.body);
+    }
+    let kinds = |answer: &Answered| -> Vec<Value> {
+        answer.json()["output"].as_array().unwrap().iter().map(|item| item["type"].clone()).collect()
+    };
+    assert_eq!(kinds(&first), ["mcp_call", "message"], "the call of the other's client is none of ours: {}", first.body);
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_again_gets_its_own_answer_where_the_next_one_failed() {
+    for path in ["/v1/chat/completions", "/v1/responses"] {
+        let gate = Arc::new(Semaphore::new(0));
+        let fails = Answer::of([]).failing(ProviderFailure::new(ProviderFailureKind::Server, "out of order"));
+        let server = server([in_pieces("Fir", "st.").gated(&gate), fails, Answer::whole([text("Second.")])]);
+        let answers = both_with(&server, path, [&json!({}), &json!({})], (&gate, 0)).await;
+        assert_eq!((answers[0].status, answers[1].status), (200, 502), "{path}: {}", answers[1].body);
+        let again = ask_again(&server, path, ("One", &json!({})), "1").await;
+        assert_eq!((told(&again, false).0, server.provider.asked().len()), ("First.".to_owned(), 2), "{path}");
+        let again = ask_again(&server, path, ("Two", &json!({})), "1").await;
+        assert_eq!(told(&again, false).0, "Second.", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_of_two_responses_goes_on_in_a_copy_without_the_second() {
+    for more in [false, true] {
+        let gate = Arc::new(Semaphore::new(0));
+        let after = ["Second.", "Third.", "Fourth."].map(|said| Answer::whole([text(said)]));
+        let server = server([in_pieces("Fir", "st.").gated(&gate)].into_iter().chain(after));
+        let [first, second] = both(&server, "/v1/responses", false, (&gate, 0)).await;
+        if more {
+            let next = json!({"previous_response_id": second.json()["id"], "input": "Next"});
+            assert_eq!(server.respond(&next).await.header("x-turnwright-conversation"), "c1");
+        }
+        let other = server.respond(&json!({"previous_response_id": first.json()["id"], "input": "Other"})).await;
+        assert_ne!(other.header("x-turnwright-conversation"), "c1", "{}", other.body);
+        let shown = server.provider.asked().last().unwrap().clone();
+        let has = ["One", "First.", "Two", "Second.", "Next", "Other"].map(|said| shown.contains(said));
+        assert_eq!(has, [true, true, false, false, false, true], "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_asked_about_a_call_goes_on_with_what_came_of_it() {
+    let gate = Arc::new(Semaphore::new(0));
+    let after = ["Touched.", "Next.", "Other."].map(|said| Answer::whole([text(said)]));
+    let server = server([Answer::whole([call(0, "lab__touch", "{}")]).gated(&gate)].into_iter().chain(after));
+    let [_, second] = both(&server, "/v1/responses", false, (&gate, 0)).await;
+    let body = second.json();
+    let asked = body["output"].as_array().unwrap().iter().find(|item| item["type"] == "mcp_approval_request");
+    let asked = asked.unwrap_or_else(|| panic!("{body}"))["id"].clone();
+    let yes = json!({"type": "mcp_approval_response", "approval_request_id": asked, "approve": true});
+    let touched = server.respond(&json!({"previous_response_id": body["id"], "input": [yes]})).await.json();
+    let next = json!({"previous_response_id": touched["id"], "input": "Next"});
+    assert_eq!(server.respond(&next).await.header("x-turnwright-conversation"), "c1");
+    let other = server.respond(&json!({"previous_response_id": body["id"], "input": "Other"})).await;
+    assert_ne!(other.header("x-turnwright-conversation"), "c1");
+    let shown = server.provider.asked().last().unwrap().clone();
+    assert!(shown.contains("lab__touch") && shown.contains("result: ") && !shown.contains("Next"), "{shown}");
 }

@@ -165,7 +165,13 @@ pub(crate) fn newest_try(journal: &Journal, part: &Part) -> (Part, Option<Failed
     let mut newest = part.clone();
     let mut ended: Option<(Seq, bool, u64)> = None;
     let held = held(journal, part.after.next());
+    let mut apart = journal.entry(part.after).map(|stored| Apart::of(part, &stored.entry));
     for stored in journal.entries().iter().skip_while(|stored| stored.seq <= part.after) {
+        apart.iter_mut().for_each(|apart| apart.take(stored.seq, &stored.entry));
+        if apart.as_ref().is_some_and(Apart::is_over) {
+            // What comes of the turn answers what somebody else said.
+            return (newest, None);
+        }
         match &*stored.entry {
             Entry::Control(Control::Ended { turn, status }) if *turn == part.turn => {
                 ended = Some((stored.seq, matches!(status, TurnStatus::Failed { .. }), stored.at_ms));
@@ -176,6 +182,7 @@ pub(crate) fn newest_try(journal: &Journal, part: &Part) -> (Part, Option<Failed
                 }
             }
             // It waits there, or another turn begins.
+            Entry::Control(Control::Suspended) if apart.as_ref().is_some_and(Apart::waits_on) => {}
             Entry::Control(Control::Suspended) if ended.is_none() => break,
             Entry::User(_) if ended.is_some() => break,
             _ if held.contains(&stored.seq) => break,
@@ -280,49 +287,58 @@ pub(crate) fn settings(journal: &Journal, turn: TurnId) -> Option<TurnSettings> 
 pub(crate) fn messages(journal: &Journal, part: &Part) -> Vec<MessageId> {
     let mut messages = Vec::new();
     let held = held(journal, part.after.next());
-    let mut apart = None;
-    for stored in journal.entries().iter().skip_while(|stored| stored.seq < part.after) {
-        if stored.seq == part.after {
-            apart = Some(Apart::of(part, &stored.entry));
-            messages.extend(matches!(&*stored.entry, Entry::User(_)).then_some(MessageId(stored.seq)));
-        } else if let Some(apart) = &mut apart {
-            apart.take(stored.seq, &stored.entry);
-            let is_said = matches!(&*stored.entry, Entry::Assistant(_)) && !apart.is_before();
-            messages.extend(is_said.then_some(MessageId(stored.seq)));
-            if apart.is_over() || matches!(&*stored.entry, Entry::Control(Control::Suspended | Control::Ended { .. })) {
-                break;
-            }
+    let Some(first) = journal.entry(part.after) else { return messages };
+    messages.extend(matches!(&*first.entry, Entry::User(_)).then_some(MessageId(part.after)));
+    let mut apart = Apart::of(part, &first.entry);
+    // An answer that was begun before is of it where people are asked about its calls: that is how the part ends.
+    let mut before = None;
+    for stored in journal.entries().iter().skip_while(|stored| stored.seq <= part.after) {
+        apart.take(stored.seq, &stored.entry);
+        if matches!(&*stored.entry, Entry::Assistant(_)) {
+            before = Some(MessageId(stored.seq)).filter(|_| apart.is_before());
+            messages.extend(Some(MessageId(stored.seq)).filter(|_| !apart.is_before()));
         }
-        if held.contains(&stored.seq) {
+        let waits = matches!(&*stored.entry, Entry::Control(Control::Suspended)) && !apart.waits_on();
+        if waits || held.contains(&stored.seq) {
+            messages.extend(before);
+            break;
+        }
+        if apart.is_over() || matches!(&*stored.entry, Entry::Control(Control::Ended { .. })) {
             break;
         }
     }
     messages
 }
 
-/// Whether its turn goes on behind it with an answer to what was said meanwhile.
-fn is_followed(journal: &Journal, part: &Part) -> bool {
-    let mut apart = journal.entry(part.after).map(|stored| Apart::of(part, &stored.entry));
+/// What somebody said meanwhile, where its turn goes on behind it with an answer to that.
+pub(crate) fn followed_by(journal: &Journal, part: &Part) -> Option<MessageId> {
+    let mut apart = Apart::of(part, &journal.entry(part.after)?.entry);
     let since = journal.entries().iter().skip_while(|stored| stored.seq <= part.after);
     let mut since = since.take_while(|stored| !matches!(&*stored.entry, Entry::Control(Control::Ended { .. })));
-    since.any(|stored| {
-        apart.as_mut().is_some_and(|apart| {
-            apart.take(stored.seq, &stored.entry);
-            apart.is_over()
-        })
-    })
+    let is_over = since.any(|stored| {
+        apart.take(stored.seq, &stored.entry);
+        apart.is_over()
+    });
+    let shown = apart.answered().filter(|_| is_over)?;
+    let is_it = |stored: &&StoredEntry| stored.seq > shown.max(part.after) && matches!(&*stored.entry, Entry::User(_));
+    journal.entries().iter().find(is_it).map(|stored| MessageId(stored.seq))
 }
 
 /// Whether its turn has not gone on from where a part ends: the part is told yet, or what it ends with is waited for.
 pub(crate) fn is_newest(journal: &Journal, part: &Part) -> bool {
     let Some(turn) = journal.turn().filter(|turn| turn.id() == part.turn) else { return false };
-    if is_followed(journal, part) {
+    if followed_by(journal, part).is_some() {
         return false;
     }
     let held = held(journal, part.after.next());
-    let is_end = |stored: &&StoredEntry| match &*stored.entry {
-        Entry::Control(Control::Suspended | Control::Ended { .. }) => true,
-        _ => held.contains(&stored.seq),
+    let mut apart = journal.entry(part.after).map(|stored| Apart::of(part, &stored.entry));
+    let is_end = |stored: &&StoredEntry| {
+        apart.iter_mut().for_each(|apart| apart.take(stored.seq, &stored.entry));
+        match &*stored.entry {
+            Entry::Control(Control::Suspended) => !apart.as_ref().is_some_and(Apart::waits_on),
+            Entry::Control(Control::Ended { .. }) => true,
+            _ => held.contains(&stored.seq),
+        }
     };
     let mut ends = journal.entries().iter().skip_while(|stored| stored.seq <= part.after).filter(is_end);
     match (ends.next(), ends.next()) {
@@ -343,10 +359,13 @@ pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part
     let mut items: Vec<Value> =
         brought_with(journal, part).into_iter().map(|(stored, result)| output_item(stored, result)).collect();
     let held = held(journal, part.after.next());
+    let shown = shown_to_answer(journal, part);
     for stored in journal.entries().iter().skip_while(|stored| stored.seq < part.after) {
         let id = |prefix: &str| format!("{prefix}_{}", stored.seq);
         match &*stored.entry {
             Entry::User(_) if journal.is_hidden(MessageId(stored.seq)) => {}
+            // Somebody said it while the model answered.
+            Entry::User(_) if stored.seq > part.after && shown.is_some_and(|shown| stored.seq > shown) => {}
             Entry::User(message) => {
                 let content: Vec<Value> = message.content.iter().map(content_part).collect();
                 items.push(
@@ -375,15 +394,28 @@ pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part
     items
 }
 
-/// The results of client's tools that a turn was taken up again with: they are the last that was stored before it ended.
-fn brought_with<'a>(journal: &'a Journal, part: &Part) -> Vec<(&'a StoredEntry, &'a ToolResult)> {
-    let Some(settings) = settings(journal, part.turn) else { return Vec::new() };
-    let is_clients = |call: CallId| match journal.entry(call.message).map(|stored| &*stored.entry) {
-        Some(Entry::Assistant(message)) => {
-            let index = usize::try_from(call.index).unwrap_or(usize::MAX);
-            message.calls().nth(index).is_some_and(|call| settings.client_tool(&call.name).is_some())
+/// What the model was shown last of the first answer of a part; `None` where there is none yet.
+fn shown_to_answer(journal: &Journal, part: &Part) -> Option<Seq> {
+    let mut apart = Apart::of(part, &journal.entry(part.after)?.entry);
+    let mut since = journal.entries().iter().skip_while(|stored| stored.seq <= part.after);
+    since.find_map(|stored| {
+        apart.take(stored.seq, &stored.entry);
+        match &*stored.entry {
+            Entry::Assistant(message) if !apart.is_before() => Some(message.saw),
+            _ => None,
         }
-        _ => false,
+    })
+}
+
+/// The results of client's tools that a turn was taken up again with: they are the last that was stored before it ended, but for how its
+/// model was asked with them and failed.
+fn brought_with<'a>(journal: &'a Journal, part: &Part) -> Vec<(&'a StoredEntry, &'a ToolResult)> {
+    let is_clients = |call: CallId| {
+        let since = journal.entries().iter().skip_while(|stored| stored.seq <= call.message);
+        let mut since = since.take_while(|stored| stored.seq <= part.after);
+        since.any(|stored| {
+            matches!(&*stored.entry, Entry::Question(asked) if asked.call == call && asked.reason == QuestionReason::ClientTool)
+        })
     };
     let is_hiding = |stored: &StoredEntry| matches!(&*stored.entry, Entry::Control(Control::Hidden { .. }));
     let before = journal.entries().iter().rev().skip_while(|stored| stored.seq > part.after || is_hiding(stored));
@@ -391,6 +423,7 @@ fn brought_with<'a>(journal: &'a Journal, part: &Part) -> Vec<(&'a StoredEntry, 
     if before.next_if(|stored| matches!(&*stored.entry, Entry::Control(Control::Ended { .. }))).is_none() {
         return Vec::new();
     }
+    let before = before.filter(|stored| !matches!(&*stored.entry, Entry::Control(_)));
     let results = before.map_while(|stored| match &*stored.entry {
         Entry::Result(result) => Some((stored, result)),
         _ => None,

@@ -73,8 +73,12 @@ pub(crate) async fn goes_on_in(state: &ServerState, previous: &str, brings: Brin
 pub(crate) fn said_since(journal: &Journal, part: &Part, brings: Brings) -> Option<MessageId> {
     let (part, _) = object::newest_try(journal, part);
     let (end, since) = next_message(journal, &part);
-    let since = since?;
     let is_of_newest_turn = journal.turn().is_none_or(|turn| turn.id() == part.turn);
+    // What somebody else said while the model answered may stand before the answer.
+    if let Some(followed) = object::followed_by(journal, &part).filter(|_| !is_of_newest_turn || brings == Brings::Words) {
+        return Some(followed);
+    }
+    let since = since?;
     // What comes of decisions that people make elsewhere, the client knows by no other name.
     let is_known = || object::waited_for_client(journal, end);
     (!is_of_newest_turn || brings == Brings::Words && is_known()).then_some(since)
