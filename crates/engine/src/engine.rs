@@ -52,7 +52,8 @@ mod waiting;
 mod waits;
 
 pub use act::{
-    About, Answers, Beneath, Choice, ClientResult, Decided, Joins, KnownAs, NewMessage, OnWaiting, Sent, SentState, Stale,
+    About, Answers, Beneath, Choice, ClientResult, Decided, Given, Joins, KnownAs, NewMessage, OnWaiting, Sent, SentState,
+    Stale,
 };
 pub use asking::{WaitingQuestion, questions_in};
 pub use beginning::Extent;

@@ -75,7 +75,7 @@ pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents, REPEATABLE_REQUESTS};
 pub use engine::{
     About, Answers, Awaited, Beneath, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door,
-    Engine, EngineLoad, EngineParts, Explained, Extent, Joins, KnownAs, NewConversation, NewMessage, NewRule, OnWaiting,
+    Engine, EngineLoad, EngineParts, Explained, Extent, Given, Joins, KnownAs, NewConversation, NewMessage, NewRule, OnWaiting,
     PageCall, PageCalled, Remember, Sent, SentState, Stale, TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion,
     WholeJournal, always, questions_in,
 };

@@ -38,9 +38,8 @@ use message::Kept;
 pub(super) use message::kept_summary;
 pub use message::{Beneath, Joins, KnownAs, NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
-pub use results::ClientResult;
 pub(super) use results::result;
-use results::results;
+pub use results::{ClientResult, Given};
 use say::say;
 pub(super) use title::{given as given_title, title_in};
 use title::{retitled, title_of};
@@ -328,57 +327,6 @@ impl Engine {
             act(&engine.inner, &live, answer).await
         };
         self.inner.whole(answering).await
-    }
-
-    /// Stores what a client's own tools gave, each once; the turn that goes on with it once nothing else is waited for. What is
-    /// stored already is left as it is.
-    ///
-    /// # Errors
-    /// [`EngineError::NotFound`], also where a call does not wait for a client; [`EngineError::NotAllowed`] and
-    /// [`EngineError::PeopleOnly`] where more runs in the turn without a person than was chosen for its conversation, and no
-    /// person asks. Nothing is stored then.
-    pub async fn give_results(&self, id: &ConversationId, given: Vec<ClientResult>) -> Result<TurnId, EngineError> {
-        self.give_results_once(id, given, None, None).await
-    }
-
-    /// As [`Engine::give_results`], where what is chosen for the rest of the turn is `asked`, and kept under an idempotency key (the
-    /// key, and a hash of what was asked), where there is one. What is not chosen stays as the turn has it, but for what the model must
-    /// call and the form of its answer, which are for one request each; approve mode and step limit are the turn's.
-    ///
-    /// # Errors
-    /// As [`Engine::give_results`]; [`EngineError::KeyReused`].
-    pub async fn give_results_once(
-        &self,
-        id: &ConversationId,
-        given: Vec<ClientResult>,
-        asked: Option<SettingsOverlay>,
-        idempotency: Option<(String, String)>,
-    ) -> Result<TurnId, EngineError> {
-        if let Some(asked) = &asked {
-            if let Some(problem) = asked.problem() {
-                return Err(EngineError::Invalid { what: problem });
-            }
-            self.limits().admit_chosen(None, asked)?;
-        }
-        let kept = self.to_keep(id, idempotency.clone()).await?;
-        let (engine, id) = (self.clone(), id.clone());
-        let giving = async move {
-            let live = engine.load_newest(&id).await?;
-            let give = |bounds: Bounds| {
-                let (engine, live, given, kept) = (&engine, &live, (&*given, asked.as_ref()), &kept);
-                async move {
-                    let give = |state: &State| Ok(results(&engine.inner, state, given, bounds)?.with(kept.clone()));
-                    act(&engine.inner, live, give).await
-                }
-            };
-            let bounds = engine.bounds();
-            match give(bounds).await {
-                Err(EngineError::NotAllowed { what }) => give(engine.wider(bounds, what).await?).await,
-                given => given,
-            }
-        };
-        let given = self.inner.whole(giving).await;
-        self.or_reused(given, idempotency).await
     }
 
     /// Hides a message from people and models. Its entry stays.

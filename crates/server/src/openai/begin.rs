@@ -7,7 +7,7 @@ use http::HeaderMap;
 use serde_json::{Map, Value};
 use turnwright_core::{ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, ToolDefinition, is_blank};
 use turnwright_engine::{
-    ClientResult, ConversationChange, Engine, EngineError, NewConversation, OnWaiting, SettingsOverlay, StoreError,
+    ClientResult, ConversationChange, Engine, EngineError, Given, NewConversation, OnWaiting, SettingsOverlay, StoreError,
 };
 
 use super::again::{Again, Came, taken_up};
@@ -275,7 +275,8 @@ async fn give(
     let key = ask.idempotency.clone().filter(|_| users.is_empty());
     let stored = if users.is_empty() {
         let asked = Some(ask.for_the_rest(state, &conversation).await?);
-        let stored = state.engine().give_results_once(&conversation, results.clone(), asked, key).await;
+        let given = Given { results: results.clone(), asked, ..Given::default() };
+        let stored = state.engine().give_results_once(&conversation, given, key).await;
         stored.map(|_turn| None).map_err(ApiError::from)
     } else {
         // The model sees both at its next step.

@@ -1,7 +1,7 @@
 //! What a person decides by a request about calls that wait.
 
-use turnwright_core::{ApprovalId, CallId, ContentBlock, Journal, QuestionReason, Verdict};
-use turnwright_engine::{Answers, Choice};
+use turnwright_core::{ApprovalId, CallId, ContentBlock, ConversationId, Journal, QuestionReason, Verdict};
+use turnwright_engine::{Answers, Choice, ClientResult, Given};
 
 use super::begin::{Ask, Begun, after_calls, begun_before, where_there};
 use super::decided::decided_before;
@@ -66,13 +66,10 @@ pub(super) async fn decide(
     }
     // Nothing is stored for whoever may not decide.
     state.engine().must_decide().await?;
-    if let Some((results_of, results)) = given(ask)
-        && results_of == conversation
-    {
-        let asked = ask.for_the_rest(state, &conversation).await?;
-        state.engine().give_results_once(&conversation, results, Some(asked), None).await?;
-    }
+    let results: Vec<ClientResult> =
+        given(ask).filter(|(of, _)| *of == conversation).map(|(_, results)| results).unwrap_or_default();
     if decided.is_empty() {
+        give_beside(state, ask, &conversation, (results, Answers::default()), None).await?;
         return after_calls(state, conversation, before, Some(&ask.overlay), history.clone()).await.map(Some);
     }
     let look = |journal: &Journal| {
@@ -89,11 +86,10 @@ pub(super) async fn decide(
     let decisions = decided.into_iter().map(|(asked, choice)| (asked.into(), choice)).collect();
     let answers = Answers { decisions, ..Answers::default() };
     let stored = if users.is_empty() {
-        let stored = state.engine().answer_all(&conversation, answers, ask.idempotency.clone()).await;
-        stored.map_err(ApiError::from)
+        give_beside(state, ask, &conversation, (results.clone(), answers), ask.idempotency.clone()).await
     } else {
         // The model sees it at its next step, and not a step later.
-        let place = Place::Beside(conversation.clone(), answers);
+        let place = Place::Beside(conversation.clone(), answers, results.clone());
         say(state, place, ask, users.clone(), history.clone()).await.map(drop)
     };
     if let Err(error) = stored {
@@ -102,9 +98,29 @@ pub(super) async fn decide(
         if !matches!(error.code(), "not_waiting" | "conflict") || !state.engine().look(&conversation, is_so).await? {
             return Err(error);
         }
+        give_beside(state, ask, &conversation, (results, Answers::default()), None).await?;
         if !users.is_empty() {
             return say(state, Place::There(conversation), ask, users, history.clone()).await.map(Some);
         }
     }
     after_calls(state, conversation, named, None, history.clone()).await.map(Some)
+}
+
+/// Stores what the client's tools gave, where they gave something, and what is decided beside it: all of it or nothing.
+async fn give_beside(
+    state: &ServerState,
+    ask: &Ask,
+    conversation: &ConversationId,
+    (results, answers): (Vec<ClientResult>, Answers),
+    key: Option<(String, String)>,
+) -> Result<(), ApiError> {
+    if results.is_empty() {
+        if !answers.is_empty() {
+            state.engine().answer_all(conversation, answers, key).await?;
+        }
+        return Ok(());
+    }
+    let asked = Some(ask.for_the_rest(state, conversation).await?);
+    state.engine().give_results_once(conversation, Given { results, asked, answers }, key).await?;
+    Ok(())
 }

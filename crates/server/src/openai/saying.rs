@@ -24,8 +24,8 @@ pub(super) enum Place {
     Next(ConversationId, Seq),
     /// The same, with what the client's tools gave.
     Given(ConversationId, Vec<ClientResult>),
-    /// The same, with what is decided about what waits there: all of it, or nothing is said.
-    Beside(ConversationId, Answers),
+    /// The same, with what is decided about what waits there, and what the client's tools gave: all of it, or nothing is said.
+    Beside(ConversationId, Answers, Vec<ClientResult>),
 }
 
 /// Stores what is said there, and what it comes to.
@@ -52,8 +52,8 @@ pub(super) async fn say(
             given = results;
             (conversation, false)
         }
-        Place::Beside(conversation, decided) => {
-            (on_waiting, answers) = (OnWaiting::Hold, decided);
+        Place::Beside(conversation, decided, results) => {
+            (on_waiting, answers, given) = (OnWaiting::Hold, decided, results);
             (conversation, false)
         }
     };

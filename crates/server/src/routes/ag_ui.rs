@@ -11,7 +11,7 @@ use turnwright_core::{
     CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
 };
 use turnwright_engine::{
-    ClientResult, EngineError, Joins, KnownAs, NewMessage, OnWaiting, Sent, SettingsOverlay, StoreError, WatchFrom,
+    ClientResult, EngineError, Given, Joins, KnownAs, NewMessage, OnWaiting, Sent, SettingsOverlay, StoreError, WatchFrom,
 };
 
 use crate::agui::answers::{Resumed, interrupts, not_answered, resumed};
@@ -511,8 +511,8 @@ async fn resume(
     let history = History::of(input.items()?);
     let results = engine.look(conversation, |journal| given(conversation, journal, &history)).await?;
     if !results.is_empty() {
-        let asked = overlay(state, conversation, input).await?;
-        engine.give_results_once(conversation, results, Some(asked), None).await?;
+        let asked = Some(overlay(state, conversation, input).await?);
+        engine.give_results_once(conversation, Given { results, asked, ..Given::default() }, None).await?;
     }
     let page = input.on_page()?;
     let look = |journal: &Journal| {

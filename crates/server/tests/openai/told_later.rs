@@ -1,7 +1,12 @@
 //! A response that is asked for later, also of another process, tells what its request said.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use turnwright_testkit::{Answer, MemoryStore, text};
+use tokio::sync::Semaphore;
+use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use turnwright_engine::Limits;
+use turnwright_testkit::{Answer, MemoryStore, call, text};
 
 use crate::{Server, picks, server, server_on, user};
 
@@ -14,41 +19,6 @@ async fn told_by(server: &Server, response: &Value) -> [Value; 2] {
 
 fn pick() -> Value {
     json!({"type": "function", "name": "pick", "description": null, "parameters": {"type": "object"}, "strict": true})
-}
-
-#[tokio::test]
-async fn a_response_tells_what_its_request_said_also_after_a_restart() {
-    let store = MemoryStore::default();
-    let answers = [Answer::whole([text("One.")]), picks(), Answer::whole([text("Picked.")])];
-    let server = server_on(store.another_process(), answers);
-    let first = server.respond(&json!({"input": "1", "metadata": {"a": "b"}})).await.json();
-    let asked = json!({
-        "input": "Pick!", "previous_response_id": first["id"], "metadata": {"job": "7"}, "instructions": "Be brief.",
-        "tools": [pick(), {"type": "mcp", "server_label": "lab", "authorization": "hush", "headers": {"x-key": "hush"}}],
-        "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "pick"}]},
-        "reasoning": {"effort": "low", "summary": "auto"}, "truncation": "auto", "temperature": 0.5,
-        "text": {"format": {"type": "json_object"}, "verbosity": "low"}, "parallel_tool_calls": false,
-        "max_output_tokens": 900, "max_tool_calls": 3,
-    });
-    let second = server.respond(&asked).await.json();
-    for name in
-        ["metadata", "previous_response_id", "instructions", "tool_choice", "reasoning", "truncation", "temperature", "text"]
-    {
-        assert_eq!(second[name], asked[name], "{name}");
-    }
-    assert_eq!(second["tools"], json!([pick(), {"type": "mcp", "server_label": "lab"}]), "and no secret");
-    let call = second["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
-    let output = json!({"type": "function_call_output", "call_id": call["call_id"], "output": "red"});
-    let gives = json!({"input": [output], "previous_response_id": second["id"], "metadata": {"job": "8"}});
-    let third = server.respond(&gives).await.json();
-    assert_eq!((&third["metadata"], &third["tools"]), (&gives["metadata"], &json!([])));
-
-    let other = server_on(store.another_process(), []);
-    for response in [first, second, third] {
-        assert_eq!(told_by(&other, &response).await, [response.clone(), response.clone()]);
-        let cancelled = other.post(&format!("/v1/responses/{}/cancel", response["id"].as_str().unwrap()), &json!({})).await;
-        assert_eq!(cancelled.json(), response);
-    }
 }
 
 #[tokio::test]
@@ -95,4 +65,46 @@ async fn what_was_said_goes_with_its_conversation() {
     server.send(http::Method::DELETE, "/api/v1/conversations/mine", axum::body::Body::empty(), &[]).await;
     let second = said(&json!({"input": "1"})).await;
     assert_eq!(told_by(&server, &second).await[0]["metadata"], json!({}));
+}
+
+/// What a response answers, in its order.
+async fn items(server: &Server, response: &Value) -> Vec<Value> {
+    let path = format!("/v1/responses/{}/input_items?order=asc", response["id"].as_str().unwrap());
+    let items = server.get(&path).await.json()["data"].clone();
+    items.as_array().unwrap().iter().map(|item| item["type"].clone()).collect()
+}
+
+#[tokio::test]
+async fn what_a_response_answers_has_all_that_came_with_its_request() {
+    let both = Answer::whole([call(0, "pick", "{}"), call(1, "lab__touch", "{}")]);
+    for words in [None, Some("Quick!")] {
+        let server = server([both.clone(), Answer::whole([text("Done.")])]);
+        let first = server.respond(&json!({"input": "Go", "tools": [pick()]})).await.json();
+        let item = |kind: &str| {
+            let items = first["output"].as_array().unwrap();
+            items.iter().find(|item| item["type"] == kind).unwrap_or_else(|| panic!("{first}")).clone()
+        };
+        let yes = json!({"type": "mcp_approval_response", "approval_request_id": item("mcp_approval_request")["id"], "approve": true});
+        let red = json!({"type": "function_call_output", "call_id": item("function_call")["call_id"], "output": "red"});
+        let input: Vec<Value> = [yes, red].into_iter().chain(words.map(user)).collect();
+        let done = server.respond(&json!({"previous_response_id": first["id"], "input": input})).await.json();
+        assert_eq!(done["output"].as_array().unwrap().last().unwrap()["content"][0]["text"], "Done.", "{done}");
+        let mut expected = vec!["function_call_output", "mcp_approval_response"];
+        expected.splice(1..1, words.map(|_| "message"));
+        assert_eq!(items(&server, &done).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn what_a_response_answers_has_the_results_with_which_its_turn_was_taken_up() {
+    let fails = Answer::of([]).failing(ProviderFailure::new(ProviderFailureKind::Server, "out of order"));
+    let server = server([picks(), fails, Answer::whole([text("Picked.")])]);
+    let first = server.respond(&json!({"input": "Pick!", "tools": [pick()]})).await.json();
+    let call = first["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
+    let red = json!({"type": "function_call_output", "call_id": call["call_id"], "output": "red"});
+    let given = json!({"previous_response_id": first["id"], "input": [red]});
+    assert_eq!(server.respond(&given).await.status, 502);
+    let picked = server.respond(&given).await.json();
+    assert_eq!(picked["output"][0]["content"][0]["text"], "Picked.", "{picked}");
+    assert_eq!(items(&server, &picked).await, ["function_call_output"]);
 }

@@ -1,13 +1,17 @@
 //! What the results of a client's own tools append.
 
+use std::sync::Arc;
+
 use turnwright_core::{
-    ContentBlock, Control, Entry, Journal, Outcome, QuestionReason, ToolChoice, ToolErrorKind, ToolResult, Turn, TurnId,
-    TurnSettings, text_of,
+    ContentBlock, Control, ConversationId, Entry, Journal, Outcome, QuestionReason, ToolChoice, ToolDefinition, ToolErrorKind,
+    ToolResult, Turn, TurnId, TurnSettings, text_of,
 };
 
-use super::{Act, Bounds, still_open};
+use super::answers::{Answers, answers};
+use super::{Act, Bounds, act, still_open};
+use crate::engine::Engine;
 use crate::inner::Inner;
-use crate::live::State;
+use crate::live::{Live, State};
 use crate::{EngineError, SettingsOverlay};
 
 /// The result of a call that its client ran.
@@ -49,28 +53,99 @@ impl ClientResult {
     }
 }
 
-/// The results that are not there yet. Who brings one a second time is not told otherwise than the first time: whether it was
+/// What whoever runs tools itself brings to a turn that waits for that: all of it is stored, or nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// What the tools gave.
+    pub results: Vec<ClientResult>,
+    /// What is chosen for the rest of the turn, where anything is. What is not chosen stays as the turn has it, but for what the model
+    /// must call and the form of its answer, which are for one request each; approve mode and step limit are the turn's.
+    pub asked: Option<SettingsOverlay>,
+    /// What a person answers beside them.
+    pub answers: Answers,
+}
+
+impl Engine {
+    /// Stores what a client's own tools gave, each once; the turn that goes on with it once nothing else is waited for. What is
+    /// stored already is left as it is.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], also where a call does not wait for a client; [`EngineError::NotAllowed`] and
+    /// [`EngineError::PeopleOnly`] where more runs in the turn without a person than was chosen for its conversation, and no
+    /// person asks. Nothing is stored then.
+    pub async fn give_results(&self, id: &ConversationId, results: Vec<ClientResult>) -> Result<TurnId, EngineError> {
+        self.give_results_once(id, Given { results, ..Given::default() }, None).await
+    }
+
+    /// As [`Engine::give_results`], with what is chosen and answered beside them, and kept under an idempotency key (the key, and a hash
+    /// of what was asked), where there is one.
+    ///
+    /// # Errors
+    /// As [`Engine::give_results`]; as [`Engine::answer_all`] where something is answered; [`EngineError::KeyReused`].
+    pub async fn give_results_once(
+        &self,
+        id: &ConversationId,
+        given: Given,
+        idempotency: Option<(String, String)>,
+    ) -> Result<TurnId, EngineError> {
+        if let Some(asked) = &given.asked {
+            if let Some(problem) = asked.problem() {
+                return Err(EngineError::Invalid { what: problem });
+            }
+            self.limits().admit_chosen(None, asked)?;
+        }
+        if !given.answers.is_empty() {
+            self.may_answer(id, &given.answers).await?;
+        }
+        let kept = self.to_keep(id, idempotency.clone()).await?;
+        let (engine, id) = (self.clone(), id.clone());
+        let giving = async move {
+            let live = engine.load_newest(&id).await?;
+            let give = |bounds: Bounds| {
+                let (engine, live, given, kept) = (&engine, &live, &given, &kept);
+                async move {
+                    let give = |state: &State| Ok(results(&engine.inner, live, state, given, bounds)?.with(kept.clone()));
+                    act(&engine.inner, live, give).await
+                }
+            };
+            let bounds = engine.bounds();
+            let (turn, agreed) = match give(bounds).await {
+                Err(EngineError::NotAllowed { what }) => give(engine.wider(bounds, what).await?).await?,
+                given => given?,
+            };
+            engine.inner.keep_agreed(&live, &agreed).await;
+            Ok(turn)
+        };
+        let given = self.inner.whole(giving).await;
+        self.or_reused(given, idempotency).await
+    }
+}
+
+/// The results that are not there yet, with what is answered beside them. Who brings one a second time is not told otherwise than the first time: whether it was
 /// stored may be what they did not hear. They say what the turn goes on with, so they are bounded as a message is that joins it.
-pub(super) fn results(
+fn results(
     inner: &Inner,
+    live: &Live,
     state: &State,
-    (given, asked): (&[ClientResult], Option<&SettingsOverlay>),
+    given: &Given,
     bounds: Bounds,
-) -> Result<Act<TurnId>, EngineError> {
-    let mut entries = given_anew(state, given)?;
+) -> Result<Act<(TurnId, Vec<Arc<ToolDefinition>>)>, EngineError> {
+    let answered = answers(inner, live, state, &given.answers)?;
+    let mut entries = given_anew(state, &given.results)?;
     let Some(newest) = state.journal.turn() else {
         return Err(EngineError::NoOpenTurn { why: "nothing was said yet".to_owned() });
     };
     let turn = newest.id();
     if entries.is_empty() {
-        return Ok(Act::of(entries, Vec::new(), turn));
+        return Ok(Act::of(answered.entries, answered.side, (turn, answered.answer)));
     }
     let default = inner.defaults().approve;
     bounds.hold_open(newest.settings().approve, default, state.overlay.approve.unwrap_or(default))?;
-    if let Some(asked) = asked {
+    if let Some(asked) = &given.asked {
         entries.splice(..0, asked_anew(inner, state, newest, asked));
     }
-    Ok(Act::of(entries, vec![still_open(inner, state, turn)], turn))
+    entries.extend(answered.entries);
+    Ok(Act::of(entries, vec![still_open(inner, state, turn)], (turn, answered.answer)))
 }
 
 /// The results that are not there yet, each of which its call waits for.
