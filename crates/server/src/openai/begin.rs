@@ -186,9 +186,30 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
             None => ask.conversation = Some(goes_on_from(state, &ask, previous, users.is_empty()).await?),
         }
     }
-    if let Some(chain) = ask.conversation.clone().filter(|_| ask.previous.is_some()) {
-        stays_in_chain(state, &chain, &mut ask).await?;
+    let Some(chain) = ask.conversation.clone().filter(|_| ask.previous.is_some()) else {
+        return go_on(state, ask, users, history, before).await;
+    };
+    if ask.overlay.system_prompt.is_some() {
+        let before = state.engine().conversation(&chain).await?.overlay.system_prompt;
+        let said = with_more(before, ask.history.system.as_deref());
+        ask.overlay.system_prompt = joined([ask.history.instructions.clone(), said]);
     }
+    let system = ask.history.system.clone();
+    let begun = go_on(state, ask, users, history, before).await?;
+    if let Some(system) = system {
+        stays_in_chain(state, &begun.conversation, &system).await?;
+    }
+    Ok(begun)
+}
+
+/// Says, decides or gives what the request brings, where it goes on; `before` is all that stands before that.
+async fn go_on(
+    state: &ServerState,
+    mut ask: Ask,
+    users: Vec<ContentBlock>,
+    history: Fingerprint,
+    before: Fingerprint,
+) -> Result<Begun, ApiError> {
     if let Some(begun) = decide(state, &ask, users.clone(), &history).await? {
         return Ok(begun);
     }
@@ -299,28 +320,31 @@ async fn give(
 }
 
 /// What system and developer items say is said in all of the chain of responses from then on, as its other items are.
-async fn stays_in_chain(state: &ServerState, chain: &ConversationId, ask: &mut Ask) -> Result<(), ApiError> {
-    let said = loop {
+async fn stays_in_chain(state: &ServerState, chain: &ConversationId, system: &str) -> Result<(), ApiError> {
+    loop {
         let of = state.engine().conversation(chain).await?;
-        let before = of.overlay.system_prompt.clone();
-        let is_new = |said: &&String| before.as_ref().is_none_or(|before| !before.ends_with(said.as_str()));
-        let Some(new) = ask.history.system.as_ref().filter(is_new) else { break before };
-        let said = joined([before, Some(new.clone())]);
-        let overlay = SettingsOverlay { system_prompt: said.clone(), ..of.overlay.clone() };
+        let said = with_more(of.overlay.system_prompt.clone(), Some(system));
+        if said == of.overlay.system_prompt {
+            return Ok(());
+        }
+        let overlay = SettingsOverlay { system_prompt: said, ..of.overlay.clone() };
         let change = ConversationChange { title: None, overlay: Some(overlay), of: Some(of) };
         match state.engine().update(chain, change).await {
             // Somebody else was first.
             Err(EngineError::Store(StoreError::Changed { .. })) => {}
-            changed => {
-                changed?;
-                break said;
-            }
+            changed => return changed.map(drop).map_err(ApiError::from),
         }
-    };
-    if ask.overlay.system_prompt.is_some() {
-        ask.overlay.system_prompt = joined([ask.history.instructions.clone(), said]);
     }
-    Ok(())
+}
+
+/// What is said before a conversation, with what a request adds to that where it was not added last.
+fn with_more(before: Option<String>, more: Option<&str>) -> Option<String> {
+    let is_there =
+        |before: &str, more: &str| before.strip_suffix(more).is_some_and(|rest| rest.is_empty() || rest.ends_with("\n\n"));
+    match (before, more) {
+        (Some(before), Some(more)) if is_there(&before, more) => Some(before),
+        (before, more) => joined([before, more.map(str::to_owned)]),
+    }
 }
 
 /// What is said before a conversation, one below the other.

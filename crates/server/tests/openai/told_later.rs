@@ -22,6 +22,41 @@ fn pick() -> Value {
 }
 
 #[tokio::test]
+async fn a_response_tells_what_its_request_said_also_after_a_restart() {
+    let store = MemoryStore::default();
+    let answers = [Answer::whole([text("One.")]), picks(), Answer::whole([text("Picked.")])];
+    let server = server_on(store.another_process(), answers);
+    let first = server.respond(&json!({"input": "1", "metadata": {"a": "b"}})).await.json();
+    let asked = json!({
+        "input": "Pick!", "previous_response_id": first["id"], "metadata": {"job": "7"}, "instructions": "Be brief.",
+        "tools": [pick(), {"type": "mcp", "server_label": "lab", "authorization": "hush", "headers": {"x-key": "hush"}}],
+        "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "pick"}]},
+        "reasoning": {"effort": "low", "summary": "auto"}, "truncation": "auto", "temperature": 0.5,
+        "text": {"format": {"type": "json_object"}, "verbosity": "low"}, "parallel_tool_calls": false,
+        "max_output_tokens": 900, "max_tool_calls": 3,
+    });
+    let second = server.respond(&asked).await.json();
+    for name in
+        ["metadata", "previous_response_id", "instructions", "tool_choice", "reasoning", "truncation", "temperature", "text"]
+    {
+        assert_eq!(second[name], asked[name], "{name}");
+    }
+    assert_eq!(second["tools"], json!([pick(), {"type": "mcp", "server_label": "lab"}]), "and no secret");
+    let call = second["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
+    let output = json!({"type": "function_call_output", "call_id": call["call_id"], "output": "red"});
+    let gives = json!({"input": [output], "previous_response_id": second["id"], "metadata": {"job": "8"}});
+    let third = server.respond(&gives).await.json();
+    assert_eq!((&third["metadata"], &third["tools"]), (&gives["metadata"], &json!([])));
+
+    let other = server_on(store.another_process(), []);
+    for response in [first, second, third] {
+        assert_eq!(told_by(&other, &response).await, [response.clone(), response.clone()]);
+        let cancelled = other.post(&format!("/v1/responses/{}/cancel", response["id"].as_str().unwrap()), &json!({})).await;
+        assert_eq!(cancelled.json(), response);
+    }
+}
+
+#[tokio::test]
 async fn instructions_hold_for_their_response_and_developers_for_all_that_follow() {
     let server = server((1..=5).map(|number| Answer::whole([text(&format!("{number}."))])));
     let developer = |said: &str| json!({"role": "developer", "content": said});
@@ -65,6 +100,46 @@ async fn what_was_said_goes_with_its_conversation() {
     server.send(http::Method::DELETE, "/api/v1/conversations/mine", axum::body::Body::empty(), &[]).await;
     let second = said(&json!({"input": "1"})).await;
     assert_eq!(told_by(&server, &second).await[0]["metadata"], json!({}));
+}
+
+#[tokio::test]
+async fn what_developers_say_is_added_where_it_was_not_said_last() {
+    let server = server((1..=3).map(|number| Answer::whole([text(&format!("{number}."))])));
+    let mut previous = Value::Null;
+    for (said, expected) in [
+        ("Do not answer in English.", "Do not answer in English."),
+        ("in English.", "Do not answer in English.\n\nin English."),
+        ("in English.", "Do not answer in English.\n\nin English."),
+    ] {
+        let input = json!([{"role": "developer", "content": said}, user("Go")]);
+        let told = server.respond(&json!({"input": input, "previous_response_id": previous})).await.json();
+        let path = format!("/api/v1/conversations/{}", told["turnwright"]["conversation_id"].as_str().unwrap());
+        assert_eq!(server.get(&path).await.json()["system_prompt"], expected);
+        previous = told["id"].clone();
+    }
+}
+
+#[tokio::test]
+async fn what_developers_say_in_a_request_that_is_refused_is_not_kept() {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([Answer::whole([text("1.")]), Answer::whole([text("Slow.")]).gated(&gate)]);
+    let developer = |said: &str| json!({"role": "developer", "content": said});
+    let first = server.respond(&json!({"input": [developer("Be brief."), user("1")]})).await.json();
+    server.engine.limit(Limits { turns: 9, turns_per_user: 1, message_bytes: 1_000, attachments: 1, attachment_bytes: 1_000 });
+    let slow = json!({"input": "Slow"});
+    let refused = async {
+        while server.provider.asked().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let input = json!([developer("Swear a lot."), user("2")]);
+        let refused = server.respond(&json!({"input": input, "previous_response_id": first["id"]})).await;
+        gate.add_permits(9);
+        refused
+    };
+    let (_, refused) = tokio::join!(server.respond(&slow), refused);
+    assert_eq!(refused.status, 429, "{}", refused.body);
+    let path = format!("/api/v1/conversations/{}", first["turnwright"]["conversation_id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.json()["system_prompt"], "Be brief.");
 }
 
 /// What a response answers, in its order.
