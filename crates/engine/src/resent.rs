@@ -2,7 +2,8 @@
 //! append that stores it, so that every process of the database knows it after whatever instant one is killed at.
 //!
 //! Such a key holds what the request is, when it came, and random digits: the same request that comes anew is another one, and
-//! the last of them is the one that is sent again. Who asks says how old that may be; upkeep forgets those that are older.
+//! the last of them is the one that is sent again. Who asks says how old that may be; upkeep forgets those that are older. A new key is
+//! behind those that were known as its request came, also where they were made by a clock that is ahead.
 
 use crate::names::hex;
 use crate::{Engine, EngineError};
@@ -23,17 +24,17 @@ pub fn written_time(at_ms: u64) -> String {
 
 impl Engine {
     /// A key under which a request is kept that has none, for [`crate::NewMessage::idempotency`] and its like. `request` is a hash
-    /// of it, of its route and of whose it is, in 64 hexadecimal digits.
+    /// of it, of its route and of whose it is, in 64 hexadecimal digits; `last` is the key of the same request before.
     ///
     /// # Errors
     /// [`EngineError::Invalid`], where that is no such hash, or the system has no random numbers.
-    pub fn new_request_key(&self, request: &str) -> Result<String, EngineError> {
+    pub fn new_request_key(&self, request: &str, last: Option<&str>) -> Result<String, EngineError> {
         if request.len() != HASH_DIGITS || !request.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(EngineError::Invalid { what: format!("`{request}` is no hash of a request") });
         }
         let mut bytes = [0_u8; 12];
         getrandom::fill(&mut bytes).map_err(|error| EngineError::Invalid { what: format!("no random numbers: {error}") })?;
-        Ok(key(request, self.clock().now_ms(), &hex(&bytes)))
+        Ok(key(request, behind(last, self.clock().now_ms()), &hex(&bytes)))
     }
 
     /// The key under which the same request was kept last, not before `since_ms`, in milliseconds since 1970 UTC.
@@ -47,6 +48,12 @@ impl Engine {
     }
 }
 
+/// When a request came, as its key says it: later than the one that was kept before.
+fn behind(last: Option<&str>, now_ms: u64) -> u64 {
+    let last_ms = last.and_then(|last| last.rsplit('/').nth(1)?.parse::<u64>().ok());
+    last_ms.map_or(now_ms, |last_ms| now_ms.max(last_ms.saturating_add(1)))
+}
+
 fn key(request: &str, at_ms: u64, random: &str) -> String {
     let [beginning, _] = RESENT;
     format!("{beginning}{request}/{}/{random}", written_time(at_ms))
@@ -54,7 +61,13 @@ fn key(request: &str, at_ms: u64, random: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{HASH_DIGITS, RESENT, TIME_AT, key, written_time};
+    use super::{HASH_DIGITS, RESENT, TIME_AT, behind, key, written_time};
+
+    #[test]
+    fn a_new_key_is_behind_the_last_whatever_the_clock_says() {
+        let last = key(&"0f".repeat(HASH_DIGITS / 2), 9, "ff");
+        assert_eq!((behind(Some(&last), 7), behind(Some(&last), 20), behind(None, 7)), (10, 20, 7));
+    }
 
     #[test]
     fn a_key_lies_among_its_like_by_its_request_and_its_time() {

@@ -61,7 +61,7 @@ impl Host {
         } else if let Err(error) = self.engine().erase_due(&**self.upkeep()).await {
             tracing::warn!(%error, "what was deleted could not be overwritten; the next round does it");
         }
-        if let Err(error) = self.forget_requests().await {
+        if believes && let Err(error) = self.forget_requests().await {
             tracing::warn!(%error, "requests that may be sent again no more could not be forgotten; the next round does it");
         }
         let before_ms = self.engine().clock().now_ms().saturating_sub(UNUSED_FILES_MS);

@@ -137,7 +137,7 @@ async fn requests_that_may_be_sent_again_are_forgotten_after_an_hour_whatever_th
     let (folder, model) = (tempfile::tempdir().unwrap(), model());
     let clock = Arc::new(ManualClock::at(1_736_622_000_000));
     let host = host(folder.path(), &model, clock.clone(), "").await;
-    let key = host.engine().new_request_key(&"0f".repeat(32)).unwrap();
+    let key = host.engine().new_request_key(&"0f".repeat(32), None).unwrap();
     for (id, key) in [("a", key.clone()), ("b", "chosen".to_owned())] {
         let message = NewMessage { idempotency: Some((key, "f".to_owned())), create: true, ..NewMessage::text("hello") };
         host.engine().send(&id.parse().unwrap(), message).await.unwrap();
@@ -173,7 +173,10 @@ async fn a_clock_that_is_months_ahead_removes_nothing() {
     let (folder, model) = (tempfile::tempdir().unwrap(), model());
     let now_ms = 1_736_622_000_000;
     let first = host(folder.path(), &model, Arc::new(ManualClock::at(now_ms)), "retention = \"90d\"").await;
-    say(&first, "c1", "hello").await;
+    let key = first.engine().new_request_key(&"0f".repeat(32), None).unwrap();
+    let message = NewMessage { idempotency: Some((key.clone(), "f".to_owned())), create: true, ..NewMessage::text("hello") };
+    let sent = first.engine().send(&"c1".parse().unwrap(), message).await.unwrap();
+    first.engine().wait(&"c1".parse().unwrap(), sent.turn_id).await.unwrap();
     ran(&first).await;
     first.tidy_once().await;
     first.shutdown().await;
@@ -184,6 +187,7 @@ async fn a_clock_that_is_months_ahead_removes_nothing() {
     wrong.tidy_once().await;
     wrong.tidy_once().await;
     assert_eq!(names(&wrong).await, ["c1", "c2"]);
+    assert!(wrong.engine().idempotent(&key).await.unwrap().is_some(), "nor what a request began that may come again");
     wrong.shutdown().await;
     let mended = host(folder.path(), &model, Arc::new(ManualClock::at(now_ms + DAY_MS)), "retention = \"90d\"").await;
     mended.tidy_once().await;

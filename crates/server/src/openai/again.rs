@@ -58,9 +58,6 @@ impl Again {
         let sent_before = sent_before(&whole.headers);
         let lasting = sent_before.filter(|_| key.is_none()).map(|_| lasting(&[user.as_str().as_bytes(), route, named, body]));
         let is_repetition = sent_before.is_some_and(|count| count > 0);
-        if lasting.is_some() && !is_repetition {
-            known.came(&fingerprint, state.engine().clock().now_ms());
-        }
         Self { fingerprint, is_repetition, lasting }
     }
 
@@ -69,12 +66,15 @@ impl Again {
         let Some(request) = &self.lasting else { return Ok(None) };
         let engine = state.engine();
         let since_ms = engine.clock().now_ms().saturating_sub(REPEATED_WITHIN_MS);
-        // One that came anew and was refused is not the one that was answered before.
-        let since_ms = state.known().find_came(&self.fingerprint).map_or(since_ms, |came_ms| came_ms.max(since_ms));
-        let last = if self.is_repetition { engine.last_request_key(request, since_ms).await? } else { None };
-        let (key, came) = match last {
+        let last = engine.last_request_key(request, since_ms).await?;
+        if !self.is_repetition {
+            // Where it is refused, its repetition is not the one that was answered before.
+            state.known().came(&self.fingerprint, last.clone());
+        }
+        let is_meant = |_: &String| self.is_repetition && state.known().find_came(&self.fingerprint) != last;
+        let (key, came) = match last.clone().filter(is_meant) {
             Some(key) => (key, Came::Before),
-            None => (engine.new_request_key(request)?, Came::First),
+            None => (engine.new_request_key(request, last.as_deref())?, Came::First),
         };
         Ok(Some(((key, request.clone()), came)))
     }

@@ -47,8 +47,8 @@ struct Known {
     taken_over: LruCache<u64, (TakenOver, u64)>,
     /// What requests began, and when.
     asked: LruCache<u64, (ConversationId, Part, u64)>,
-    /// When requests came that have begun nothing yet.
-    came: LruCache<u64, u64>,
+    /// The keys of those that came before requests that have begun nothing yet.
+    came: LruCache<u64, String>,
 }
 
 impl Default for Known {
@@ -137,14 +137,18 @@ impl KnownHistories {
         known.asked.put(key, (conversation, part, at_ms));
     }
 
-    /// Remembers that a request came at this time, in milliseconds since 1970 UTC, of which nobody knows whether it begins something.
-    pub(crate) fn came(&self, request: &Fingerprint, at_ms: u64) {
-        self.known().came.put(request.0.finish(), at_ms);
+    /// Remembers that a request came of which nobody knows whether it begins something, and the key under which the same was kept last.
+    pub(crate) fn came(&self, request: &Fingerprint, last: Option<String>) {
+        let (key, mut known) = (request.0.finish(), self.known());
+        match last {
+            Some(last) => drop(known.came.put(key, last)),
+            None => drop(known.came.pop(&key)),
+        }
     }
 
-    /// When this request came last, where it began nothing that time.
-    pub(crate) fn find_came(&self, request: &Fingerprint) -> Option<u64> {
-        self.known().came.peek(&request.0.finish()).copied()
+    /// The key of the same request that was there as this one came last, where it began nothing that time.
+    pub(crate) fn find_came(&self, request: &Fingerprint) -> Option<String> {
+        self.known().came.peek(&request.0.finish()).cloned()
     }
 
     /// What this request began, and when.

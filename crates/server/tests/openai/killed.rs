@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use turnwright_core::QuestionReason;
 use turnwright_core::policy::{Action, Policy, RuleText};
+use turnwright_engine::Limits;
 use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, call, text};
 
 use crate::joining::sent_again;
@@ -240,6 +241,37 @@ async fn the_same_request_is_a_new_one_where_it_comes_anew_after_an_hour_or_afte
     assert_eq!(next.send(http::Method::DELETE, &path, axum::body::Body::empty(), &[]).await.status, 204);
     let last = sent_again(&next, CHAT, &body, "1").await;
     assert_eq!(last.json()["choices"][0]["message"]["content"], "Hello 1.");
+}
+
+#[tokio::test]
+async fn a_request_that_one_server_refused_runs_once_at_another_whatever_their_clocks_say() {
+    let (store, gate) = (MemoryStore::default(), Arc::new(Semaphore::new(0)));
+    let busy =
+        server_on(store.another_process(), [Answer::whole([text("Slow.")]).gated(&gate), Answer::whole([text("Anew.")])]);
+    let other = server_with(store.another_process(), looking());
+    // Its clock is ahead of the other's.
+    busy.clock.advance(1_000);
+    busy.engine.limit(Limits { turns: 1, turns_per_user: 9, message_bytes: 1_000, attachments: 1, attachment_bytes: 1_000 });
+    let body = json!({"messages": [user("Look!")]});
+    let asks = async {
+        while busy.provider.asked().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let refused = sent_again(&busy, CHAT, &body, "0").await;
+        let answered = sent_again(&other, CHAT, &body, "1").await;
+        gate.add_permits(9);
+        (refused.status, answered)
+    };
+    let slow = json!({"messages": [user("Slowly!")]});
+    let (_, (refused, answered)) = futures_util::join!(busy.chat(&slow), asks);
+    assert_eq!((refused, &answered.json()["choices"][0]["message"]["content"]), (503, &json!("Seen.")));
+    assert_eq!(sent_again(&busy, CHAT, &body, "2").await.json(), answered.json());
+    assert_eq!((conversations(&busy).await, other.source.effects().len()), (2, 1));
+
+    let anew = sent_again(&busy, CHAT, &body, "0").await;
+    let newest = sent_again(&other, CHAT, &body, "0").await;
+    assert_ne!(conversation(&anew), conversation(&newest));
+    assert_eq!(sent_again(&busy, CHAT, &body, "1").await.json(), newest.json(), "by the clocks it came before");
 }
 
 #[tokio::test]
