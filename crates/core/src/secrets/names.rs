@@ -40,6 +40,8 @@ const BEGINNINGS: [&str; 24] = [
     "tvly-",
     "whsec_",
 ];
+/// What stands before a token in the header `Authorization`.
+const SCHEMES: [&str; 4] = ["Bearer", "Basic", "Token", "ApiKey"];
 /// What people write where a key is asked for and none is needed.
 const FILLERS: [&str; 14] = [
     "none",
@@ -77,23 +79,31 @@ pub fn given(name: &str, value: &str) -> Vec<String> {
     }
 }
 
-/// The secrets in an argument of a program. It is named by what stands before it, `--token=x` or `--token x`, or is a header,
-/// `Authorization: Bearer x`, also behind the name of an option; or it looks like a key, or is an address with one.
+/// The secrets in an argument of a program. It is named by the option before it, `--token=x` or `--token x`, or is a header,
+/// `Authorization: Bearer x`, also behind an option; or it looks like a key, or is an address with one.
 pub fn given_in_argument(before: &str, argument: &str) -> Vec<String> {
-    let is_token =
-        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    let header = |text: &str| {
-        let (name, value) = text.split_once(':').filter(|(name, value)| is_token(name) && !value.starts_with("//"))?;
-        Some(given(name, value))
-    };
-    if let Some(found) = header(argument).filter(|found| !found.is_empty()) {
+    // Any other word says what that one is, such as the name of a container before its image.
+    let before = if before.starts_with('-') { before } else { "" };
+    if let Some(found) = in_header(before, argument) {
         return found;
     }
     let (name, value) = argument.split_once('=').unwrap_or((before, argument));
     if value.starts_with('-') {
         return Vec::new();
     }
-    header(value).filter(|found| !found.is_empty()).unwrap_or_else(|| given(name, value))
+    in_header(name, value).unwrap_or_else(|| given(name, value))
+}
+
+/// The secrets of a header behind this option, where it holds some. What has a colon is mostly none: `data:/place`, `image:tag`.
+fn in_header(option: &str, text: &str) -> Option<Vec<String>> {
+    let (name, value) = text.split_once(':')?;
+    let is_token = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let is_asked = option == "-H" || option.to_ascii_lowercase().contains("header") || name.starts_with("-H");
+    let has_scheme = value
+        .split_once(' ')
+        .is_some_and(|(scheme, _)| scheme.is_empty() || SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)));
+    let is_header = is_token && !value.starts_with('/') && (is_asked || has_scheme || is_known_key(value));
+    is_header.then(|| given(name, value)).filter(|found| !found.is_empty())
 }
 
 /// Whether it is like the keys of known services.
@@ -195,15 +205,30 @@ mod tests {
             ("--token", "0123:456789", "0123:456789"),
             ("--header", "Authorization: Bearer 0123456789==", "0123456789=="),
             ("-H", "X-Api-Key:0123456789", "0123456789"),
+            ("-H", "X-Api-Key:0123456==", "0123456=="),
+            ("", "-HX-Api-Key:0123456789", "0123456789"),
             ("", "--header=Authorization: Bearer 0123456789", "0123456789"),
+            ("", "--header=X-Api-Key:0123456789", "0123456789"),
+            ("--add", "Authorization:Bearer 0123456789", "0123456789"),
+            ("--set", "key:sk-0123456789abcdef", "sk-0123456789abcdef"),
             ("mcp-remote", "https://h.example/mcp?access_token=0123456789", "0123456789"),
         ];
         for (before, argument, secret) in secrets {
             assert_eq!(given_in_argument(before, argument), [secret], "{argument}");
         }
-        for (before, argument) in
-            [("--token", "--verbose"), ("-H", "Accept: text/html"), ("-v", "/here/it:/there"), ("", "a:b")]
-        {
+        let others = [
+            ("--token", "--verbose"),
+            ("-H", "Accept: text/html"),
+            ("-v", "/opt/secret:/opt/secret"),
+            ("-v", "keycloak-data:/opt/keycloak/data"),
+            ("", "--volume=keycloak-data:/opt/keycloak/data"),
+            ("", "keycloak-mcp:24.0.5-alpine"),
+            ("keycloak-data:/opt/keycloak/data", "keycloak-mcp:24.0.5-alpine"),
+            ("keycloak", "keycloak-mcp:24.0.5-alpine"),
+            ("keycloak-mcp", "production"),
+            ("", "a:b"),
+        ];
+        for (before, argument) in others {
             assert_eq!(given_in_argument(before, argument), Vec::<String>::new(), "{argument}");
         }
     }
