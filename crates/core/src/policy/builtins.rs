@@ -62,15 +62,15 @@ pub(super) fn sets_one(word: &Word, name: usize) -> bool {
     !word.splits && word.varies_at.is_none_or(|at| at > name)
 }
 
-/// Whether the letter of an option of `set` changes nothing about which programs start.
+/// Whether the letter of an option of `set` changes nothing about which programs start, nor what they are given: none is `a`, with which
+/// programs are given every variable that is set.
 pub(super) fn is_plain_letter(letter: char) -> bool {
-    "euxvfnabhmBCEHPT".contains(letter)
+    "euxvfnbhmBCEHPT".contains(letter)
 }
 
 /// The same of the name of an option.
 pub(super) fn is_plain_setting(word: &Word) -> bool {
     const PLAIN: &[&str] = &[
-        "allexport",
         "braceexpand",
         "dotglob",
         "errexit",

@@ -4,7 +4,9 @@ use super::builtins::{self, Dialect};
 use super::outputs::{GIT_GLOBAL_VALUES, beside, may_have_more_options};
 use super::shell::{self, Command};
 use super::word::Word;
-use super::wrappers::{Meaning, Wrapper, is_opaque, is_runner, is_shell, is_treacherous, may_be_started, may_steer, wrapper};
+use super::wrappers::{
+    Meaning, Wrapper, is_opaque, is_runner, is_shell, may_be_started, may_steer, may_steer_from_the_shell, wrapper,
+};
 
 /// How deep lines may lie in the arguments of shells.
 const MAX_DEPTH: usize = 8;
@@ -119,7 +121,7 @@ impl Programs {
         for Command { sets, words } in &read.commands {
             let is_tied = |name: &str| self.dialect == Dialect::Expressions && builtins::is_tied(name);
             // What is set by itself is the shell's own, and what is set before a program is that one's.
-            let is_bad: fn(&str, bool) -> bool = if words.is_empty() { is_treacherous } else { may_steer };
+            let is_bad = if words.is_empty() { may_steer_from_the_shell } else { may_steer };
             let may_start_others = sets.iter().any(|set| is_bad(&set.name, set.is_number) || is_tied(&set.name));
             self.has_unknown |= may_start_others;
             self.command(words, Tail::Whole, depth);

@@ -308,7 +308,7 @@ pub(super) fn is_shell(name: &str) -> bool {
 
 /// Whether setting a variable changes which program a name stands for, or what a program starts; to a number, whether
 /// that is all that is set.
-pub(super) fn is_treacherous(variable: &str, is_number: bool) -> bool {
+fn is_treacherous(variable: &str, is_number: bool) -> bool {
     // The value of these is read as an expression by some shells, in which an index may be a command: `a[$(rm x)]`.
     const EXPRESSIONS: &[&str] = &[
         "BASHPID",
@@ -429,6 +429,14 @@ pub(super) fn may_steer(variable: &str, is_number: bool) -> bool {
     // What a shell counts with.
     let is_counter = is_number && is_treacherous(variable, false);
     is_treacherous(variable, is_number) || !(is_harmless || is_counter)
+}
+
+/// The same of a variable that a shell sets for itself: programs are given it where it has been exported before, as the shell's own
+/// environment has been. Those of a command are inherited, so that they are known.
+pub(super) fn may_steer_from_the_shell(variable: &str, is_number: bool) -> bool {
+    const INHERITED: &[&str] = &["USER", "LOGNAME", "TMPDIR", "SSL_CERT_FILE"];
+    let is_inherited = INHERITED.contains(&variable) || variable.to_ascii_lowercase().ends_with("_proxy");
+    is_treacherous(variable, is_number) || is_inherited && may_steer(variable, is_number)
 }
 
 /// What an option of a wrapper is.
