@@ -17,6 +17,7 @@ use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessag
 use turnwright_engine::artifacts::Artifact;
 use turnwright_engine::knowledge::{IndexedFile, Piece};
 use turnwright_engine::search::{Search, Texts};
+use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Append, ConversationRecord, Document, Idempotent, Page, SideRecord, Store, StoreError};
 use turnwright_store::{Location, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
 use turnwright_testkit::record;
@@ -396,7 +397,11 @@ async fn a_row_that_cannot_be_read_is_found_by_a_check_and_hides_no_other() {
         let page = Page { owner: &owner, after: None, limit, only_pinned: false };
         let listed: Vec<_> = store.conversations(page).await.unwrap().into_iter().map(|record| record.id.to_string()).collect();
         assert_eq!(listed, ["b", "a"][..limit.min(2)]);
+        let page = Page { only_pinned: true, ..page };
+        assert_eq!(store.conversations(page).await.unwrap(), Vec::new());
     }
+    // Those with an open turn stay anyhow, and what may be pinned.
+    assert_eq!(store.remove_old(u64::MAX / 4, u64::MAX / 4, 9).await.unwrap(), Vec::new());
     let found = store.search(Search { owner: &owner, words: "a", after: None, limit: 9 }).await.unwrap();
     let open = store.open_turns().await.unwrap();
     store.close().await;

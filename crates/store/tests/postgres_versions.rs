@@ -37,7 +37,7 @@ async fn nodes_that_start_together_bring_a_database_up_once() {
     let opening = (0..6).map(|_| async { PostgresStore::open(&schema.options()).await.unwrap() });
     let stores = futures_util::future::join_all(opening).await;
     let noted = client.query(&format!("SELECT version FROM {name}_seen.mark"), &[]).await.unwrap();
-    assert_eq!(noted.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(), [7], "one of them did it, once");
+    assert_eq!(noted.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(), [8], "one of them did it, once");
     for (store, number) in stores.iter().zip(0..) {
         let id = format!("c{number}").parse().unwrap();
         let made = ConversationRecord { id, ..record("a") };
@@ -242,7 +242,7 @@ async fn one_of_the_nodes_that_start_together_keeps_a_copy_of_what_was_before() 
     }
     let kept: Vec<_> = (0..4).filter_map(|node| std::fs::read_dir(path(node)).ok()).flatten().collect();
     let names: Vec<_> = kept.iter().map(|found| found.as_ref().unwrap().file_name()).collect();
-    assert_eq!(names, ["before-v7.db"], "one, and nothing beside it");
+    assert_eq!(names, ["before-v8.db"], "one, and nothing beside it");
     let copy = SqliteOptions::at_file(kept[0].as_ref().unwrap().path());
     assert_eq!(turnwright_store::check(&Location::Sqlite(copy.clone())).await.unwrap().1, Vec::<String>::new());
     // It is a database as any other, and becomes one on PostgreSQL again.
@@ -269,6 +269,6 @@ async fn a_database_that_is_too_large_for_a_copy_or_none_can_be_written_of_is_to
     };
     assert_eq!(version().await, 1);
     let store = PostgresStore::open(&schema.options().keeping_copies(folder.path().join("data"), 8_192)).await.unwrap();
-    assert_eq!((version().await, folder.path().join("data").exists()), (7, false));
+    assert_eq!((version().await, folder.path().join("data").exists()), (8, false));
     store.close().await;
 }

@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { script: include_str!("../migrations/postgres/0006_beginnings.sql"), oldest: 1 },
     // The functions `append` and `forget_conversation` take what they took.
     Migration { script: include_str!("../migrations/postgres/0007_times.sql"), oldest: 1 },
+    Migration { script: include_str!("../migrations/postgres/0008_pinned.sql"), oldest: 1 },
 ];
 
 /// The oldest server that does all that is asked of it: `bit_count` came with it.

@@ -13,12 +13,12 @@ use crate::skipped::{Skipped, listed};
 
 const CONVERSATION: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation WHERE id = $1";
 const NEWEST: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
-    WHERE owner = $1 AND (NOT $3 OR (settings::json ->> 'pinned') IS NOT DISTINCT FROM 'true')
+    WHERE owner = $1 AND (NOT $3 OR is_pinned(settings))
     ORDER BY updated_at_ms DESC, id DESC LIMIT $2";
 /// The first condition is the one that the index knows.
 const AFTER: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
     WHERE owner = $1 AND updated_at_ms <= $3 AND (updated_at_ms, id) < ($3, $4)
-    AND (NOT $5 OR (settings::json ->> 'pinned') IS NOT DISTINCT FROM 'true')
+    AND (NOT $5 OR is_pinned(settings))
     ORDER BY updated_at_ms DESC, id DESC LIMIT $2";
 /// No row where there is no conversation, one row of nulls where there is no entry.
 const ENTRIES: &str = "SELECT page.place & 4294967295, page.version, page.at_ms, page.body

@@ -19,16 +19,16 @@ pub(super) const FORGET_UNCHANGED: &str = "WITH held AS MATERIALIZED (SELECT loc
         WHERE conversation.id = $1 AND title IS NOT DISTINCT FROM $3 AND settings = $4 FOR UPDATE OF conversation)
     SELECT forget_conversation(id, $2) FROM same";
 /// Those that nobody needs any more: looks at every conversation, now and then. What was made after one that is young is young too,
-/// whatever clock it was made by.
+/// whatever clock it was made by. Where the settings cannot be read, nobody knows that it is not pinned.
 const OLD: &str = "SELECT id FROM conversation WHERE updated_at_ms < $1 AND created_at_ms < $1
     AND key < coalesce((SELECT min(key) FROM conversation WHERE created_at_ms BETWEEN $1 AND $3), 9223372036854775807)
-    AND (settings::json ->> 'pinned') IS DISTINCT FROM 'true'
+    AND NOT is_pinned(settings)
     AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key)
     ORDER BY id LIMIT $2";
 /// Each row is locked before it is looked at for the last time, so what was written to meanwhile stays.
 const FORGET_OLD: &str = "WITH old AS MATERIALIZED (SELECT id FROM conversation WHERE id = ANY ($2)
         AND updated_at_ms < $1 AND created_at_ms < $1
-        AND (settings::json ->> 'pinned') IS DISTINCT FROM 'true'
+        AND NOT is_pinned(settings)
         AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key)
         ORDER BY id FOR UPDATE SKIP LOCKED)
     SELECT id FROM old WHERE forget_conversation(id, $3)";

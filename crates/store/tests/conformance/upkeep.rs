@@ -1,8 +1,8 @@
 //! What is removed for good.
 
-use turnwright_core::{ContentBlock, ConversationId, Entry, Seq, TurnId, TurnSettings, UserMessage};
+use turnwright_core::{ContentBlock, ConversationId, Entry, Seq, TurnId, TurnSettings, UserId, UserMessage};
 use turnwright_engine::upkeep::{RESENT, written_time};
-use turnwright_engine::{Append, ConversationRecord, Idempotent, KeptBy, SideRecord};
+use turnwright_engine::{Append, ConversationRecord, Idempotent, KeptBy, Page, SideRecord};
 use turnwright_store::Storage;
 use turnwright_testkit::record;
 
@@ -25,6 +25,8 @@ pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(ful
     for (id, settings, at_ms) in [
         ("old", "{}", 5),
         ("pinned", "{\"pinned\":true}", 5),
+        ("said-zero", r#"{"system_prompt":"\u0000 \\ \\u0000 \\\u0000"}"#, 5),
+        ("pinned-zero", r#"{"system_prompt":"\u0000 \" \ud834\udd1e \\\\u0000","pinned":true}"#, 5),
         ("runs", "{}", 5),
         ("waits", "{}", 5),
         ("new", "{}", 50),
@@ -40,10 +42,19 @@ pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(ful
         };
         say(store, id, "x", at_ms, side).await;
     }
-    let old: ConversationId = "old".parse().unwrap();
-    assert_eq!(store.remove_old(10, 60, 20).await.unwrap(), std::slice::from_ref(&old));
-    assert_eq!(store.conversation(&old).await.unwrap(), None);
-    for id in ["pinned", "runs", "waits", "new", "copy"] {
+    let owner = UserId::local();
+    let pinned = store.conversations(Page { owner: &owner, after: None, limit: 9, only_pinned: true }).await.unwrap();
+    let mut pinned: Vec<_> = pinned.iter().map(|record| record.id.as_str()).collect();
+    pinned.sort_unstable();
+    assert_eq!(pinned, ["pinned", "pinned-zero"]);
+    let mut removed = store.remove_old(10, 60, 20).await.unwrap();
+    removed.sort_unstable();
+    let old: [ConversationId; 2] = ["old", "said-zero"].map(|id| id.parse().unwrap());
+    assert_eq!(removed, old);
+    for id in &old {
+        assert_eq!(store.conversation(id).await.unwrap(), None);
+    }
+    for id in ["pinned", "pinned-zero", "runs", "waits", "new", "copy"] {
         assert!(store.conversation(&id.parse().unwrap()).await.unwrap().is_some(), "{id}");
     }
     assert!(store.remove_old(10, 60, 20).await.unwrap().is_empty());
