@@ -5,6 +5,8 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -13,7 +15,7 @@ use turnwright_engine::accounts::{AccountSecret, Accounts, Credential, Credentia
 use turnwright_engine::artifacts::{Artifact, Artifacts};
 use turnwright_engine::search::{Search, Texts};
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{Append, ConversationRecord, Document, Documents, Idempotent, SideRecord, Store};
+use turnwright_engine::{Append, ConversationRecord, Document, Documents, Idempotent, SideRecord, Store, StoreError};
 use turnwright_store::{SqliteOptions, SqliteStore};
 use turnwright_testkit::{copied, record};
 
@@ -192,7 +194,7 @@ async fn no_secret_is_in_the_database_or_in_what_is_logged() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_can_be_erased_while_so_much_is_written_that_the_log_is_put_back() {
     let folder = tempfile::tempdir().unwrap();
-    let store = std::sync::Arc::new(open(folder.path()));
+    let store = Arc::new(open(folder.path()));
     let mut writing = tokio::task::JoinSet::new();
     let writer = store.clone();
     writing.spawn(async move {
@@ -265,4 +267,33 @@ async fn nobody_waits_for_ever_for_a_process_that_was_stopped_while_it_writes_th
     assert_eq!(erased, expected);
     store.create(titled("a", "{}")).await.unwrap();
     store.erase().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_to_write_the_database_anew_keeps_nobody_from_writing_nor_from_ending() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(folder.path()));
+    let mut another = File::create(folder.path().join("locks/erase")).unwrap();
+    another.lock().unwrap();
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let beats = Arc::clone(&goes_on);
+    let beating = std::thread::spawn(move || {
+        while beats.load(Ordering::Relaxed) {
+            another.write_all(b".").unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let erasing = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.erase().await }
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let soon = Duration::from_secs(5);
+    tokio::time::timeout(soon, store.create(titled("a", "{}"))).await.unwrap().unwrap();
+    assert!(!erasing.is_finished());
+    tokio::time::timeout(soon, store.close()).await.unwrap();
+    let erased = tokio::time::timeout(soon, erasing).await.unwrap().unwrap();
+    assert_eq!(erased, Err(StoreError::Closed));
+    goes_on.store(false, Ordering::Relaxed);
+    beating.join().unwrap();
 }

@@ -52,18 +52,22 @@ impl Drop for Alone {
     }
 }
 
-/// Waits for whoever writes the database anew at this moment, for as long as it goes on.
+/// Waits for whoever writes the database anew at this moment, for as long as it goes on and nobody closes the store.
 ///
 /// # Errors
-/// Where the file cannot be made, and where another process holds it and does not go on.
-pub(super) fn alone(database: &Path, lock_wait: Duration) -> Result<Alone, StoreError> {
+/// Where the file cannot be made, where another process holds it and does not go on, and [`StoreError::Closed`].
+pub(super) fn alone(database: &Path, lock_wait: Duration, is_closed: impl Fn() -> bool) -> Result<Alone, StoreError> {
     create_folder(&beside(database, "locks"))?;
     let path = file_of(database);
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
     let file = file.map_err(|error| failure::of_file(&path, "opened", &error))?;
     let mut watched: Option<(SystemTime, Instant)> = None;
     loop {
-        match file.try_lock() {
+        let locked = file.try_lock();
+        if is_closed() {
+            return Err(StoreError::Closed);
+        }
+        match locked {
             Ok(()) => break,
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(failure::of_file(&path, "locked", &error)),

@@ -52,6 +52,8 @@ pub(super) struct Writer {
     work: Arc<Mutex<Option<Work>>>,
     /// Taken before `work` by whoever takes both. `None` once the thread has ended.
     log: Arc<Mutex<Option<Log>>>,
+    /// Taken before both by whoever writes the database anew.
+    erasing: Arc<Mutex<()>>,
     writes_here: bool,
     /// Of the names of conversations.
     hashes: RandomState,
@@ -116,6 +118,7 @@ impl Writer {
         Ok(Self {
             work,
             log,
+            erasing: Arc::default(),
             writes_here,
             hashes: RandomState::new(),
             gathered: Mutex::new(Waiting { requests: Vec::new(), company: Company::new() }),
@@ -223,13 +226,16 @@ impl Writer {
     /// back into the database and emptied. Others wait to write until the whole database is written.
     pub(super) async fn erase(&self) -> Verdict {
         let (work, log) = (Arc::clone(&self.work), Arc::clone(&self.log));
+        let (queue, erasing) = (Arc::clone(&self.queue), Arc::clone(&self.erasing));
         let erasing = tokio::task::spawn_blocking(move || {
+            let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
+            let _only = erasing.lock().unwrap_or_else(PoisonError::into_inner);
+            let (file, lock_wait) = locked().as_mut().ok_or(StoreError::Closed)?.to_be_erased()?;
+            // While another process is waited for, others of this one write, and end.
+            let _alone = erasing::alone(&file, lock_wait, || queue.is_closed())?;
             // Nobody else of this process puts it back meanwhile, for which SQLite does not wait.
             let _log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            match &mut *work.lock().unwrap_or_else(PoisonError::into_inner) {
-                Some(work) => work.erase(),
-                None => Err(StoreError::Closed),
-            }
+            locked().as_mut().ok_or(StoreError::Closed)?.erase()
         });
         erasing.await.unwrap_or_else(|_| Err(crate::broken_off()))
     }
@@ -394,11 +400,17 @@ impl Work {
         failure::of(&self.file, error)
     }
 
-    fn erase(&mut self) -> Verdict {
-        if let Some(lost) = self.lost() {
-            return Err(lost.refusal());
+    /// Which file is to be written anew, and for how long another's lock is waited for.
+    fn to_be_erased(&mut self) -> Result<(PathBuf, Duration), StoreError> {
+        match self.lost() {
+            Some(lost) => Err(lost.refusal()),
+            None => Ok((self.file.clone(), self.lock_wait)),
         }
-        let _alone = erasing::alone(&self.file, self.lock_wait)?;
+    }
+
+    /// Needs [`erasing::Alone`].
+    fn erase(&mut self) -> Verdict {
+        self.to_be_erased()?;
         // Nobody else writes it anew now, so who holds another lock is waited for as ever.
         let bounded = self.connection.busy_timeout(self.lock_wait).map_err(|error| failure::of(&self.file, &error));
         let erased = bounded.and_then(|()| self.erase_alone());
