@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use turnwright_engine::StoreError;
 
 use crate::postgres::RowLink;
-use crate::sqlite::Part;
+use crate::sqlite::{Part, is_one_file};
 use crate::{PostgresOptions, SqliteOptions};
 use tables::{DOCUMENTS, FILES, Found, PIECES, Row, TABLES, Table, Value};
 
@@ -78,6 +78,7 @@ pub const MOVING: &str = "moving";
 /// [`StoreError::Unusable`], where there is no source, they are one, one of them is in use, the target has something else in it, or both are not the same at
 /// the end. Nothing is removed then, and the source is never changed.
 pub async fn move_all(from: &Location, to: &Location) -> Result<Moved, StoreError> {
+    refuse_two_names(from, to)?;
     let from = open(&from.that_is_there(), Use::Moves).await?;
     let to = match open(to, Use::Fills).await {
         Ok(to) => to,
@@ -103,6 +104,18 @@ pub async fn move_all(from: &Location, to: &Location) -> Result<Moved, StoreErro
     from.close().await;
     to.close().await;
     moved
+}
+
+/// Refuses a SQLite file under two names (hard links). Opened, it would have a log for each.
+fn refuse_two_names(from: &Location, to: &Location) -> Result<(), StoreError> {
+    let (Location::Sqlite(from), Location::Sqlite(to)) = (from, to) else { return Ok(()) };
+    let (from, to) = (from.path()?, to.path()?);
+    if from == to || !is_one_file(&from, &to) {
+        return Ok(());
+    }
+    let (from, to) = (from.display(), to.display());
+    let reason = format!("`{to}` is another name of the database `{from}`; name another one to move to");
+    Err(StoreError::Unusable { reason })
 }
 
 /// Writes everything of a database, as it is at one moment, into a SQLite file that is not there yet. Others may use the

@@ -150,6 +150,7 @@ pub(crate) fn rows_connection(options: &SqliteOptions) -> Result<(rusqlite::Conn
 }
 
 pub(crate) use failure::of as failure_of;
+pub(crate) use named::is_one_file;
 pub(crate) use options::Making;
 pub(crate) use part::Part;
 pub(crate) use readers::Unread;

@@ -235,6 +235,20 @@ async fn a_move_that_broke_off_goes_on_by_whatever_name_its_source_is_called() {
 }
 
 #[tokio::test]
+async fn a_file_of_two_names_is_not_moved_into_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path().join("ours.db")).await;
+    let hard = folder.path().join("hard.db");
+    std::fs::hard_link(&file, &hard).unwrap();
+    let before = names(folder.path());
+    let refused = move_all(&at(&file), &at(&hard)).await.unwrap_err().to_string();
+    let (from, to) = (file.canonicalize().unwrap(), hard.canonicalize().unwrap());
+    let expected =
+        format!("`{}` is another name of the database `{}`; name another one to move to", to.display(), from.display());
+    assert_eq!((refused, names(folder.path())), (expected, before));
+}
+
+#[tokio::test]
 async fn what_is_read_only_is_read_and_a_backup_that_is_read_stays_one() {
     use std::os::unix::fs::PermissionsExt;
     let allow = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

@@ -184,6 +184,12 @@ impl Name {
     }
 }
 
+/// Whether two names are of one file, where that can be told.
+pub(crate) fn is_one_file(one: &Path, other: &Path) -> bool {
+    let is = |file| std::fs::metadata(file).ok().map(|found| identity(&found)).filter(|is| *is != (0, 0));
+    is(one).is_some_and(|one| is(other) == Some(one))
+}
+
 #[cfg(unix)]
 fn identity(found: &Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt;
