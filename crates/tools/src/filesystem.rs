@@ -32,6 +32,7 @@ use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 use self::changing::Changing;
 pub use self::edit::{Edit, EditRefusal, Found, Replaced, apply_edits};
 use self::guard::Guard;
+pub use self::guard::check_denied;
 use self::open::Spot;
 use self::ours::Ours;
 pub use self::search::PathGlob;
@@ -99,9 +100,10 @@ struct Shared {
 impl Shared {
     fn open(config: FilesystemConfig) -> Result<Self, RootsError> {
         let trash = config.trash.as_deref().map(Trash::open).transpose()?;
+        let roots = Roots::open(&config.roots)?;
         Ok(Self {
-            roots: Roots::open(&config.roots)?,
-            guard: Guard::new(&config.denied)?,
+            guard: Guard::new(&config.denied, roots.named())?,
+            roots,
             ours: RwLock::new(Arc::new(Ours::of(&config))),
             trash,
             seen: Seen::default(),

@@ -29,7 +29,7 @@ pub use command::{
     Program, Protections, SandboxConfig, SandboxLauncher, SandboxMode, command, confine,
 };
 pub use executable::{ExecutableTool, Executables};
-pub use filesystem::{Edit, EditRefusal, FilesystemConfig, Found, PathGlob, Replaced, apply_edits, filesystem};
+pub use filesystem::{Edit, EditRefusal, FilesystemConfig, Found, PathGlob, Replaced, apply_edits, check_denied, filesystem};
 pub use gathered::Gatherer;
 pub use hidden::Hidden;
 pub use instructions::{Instruction, Instructions, InstructionsConfig};

@@ -112,6 +112,11 @@ impl Roots {
         }
     }
 
+    /// Each root that is there: as it was configured, and where it really is.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        self.there.iter().map(|root| (root.given.as_path(), root.real.as_path()))
+    }
+
     /// The root that is at this folder or below it.
     pub(crate) fn held_by(&self, folder: &Path) -> Option<&Path> {
         self.there.iter().map(|root| root.real.as_path()).find(|root| root.starts_with(folder))

@@ -163,7 +163,7 @@ impl Shared {
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 let stat = look(&folder, &name).map_err(explain)?;
                 let is_ours = self.ours().is(&stat) || self.ours().is_place(spot.place.root(), &inner);
-                if is_ours || self.guard.covers_entry(&inner, is_folder) {
+                if is_ours || self.guard.covers_entry(spot.place.root(), &inner, is_folder) {
                     let mut error = self.is_denied(&spot.place);
                     error.model_text = format!("{} (it holds `{}`)", error.model_text, inner.display());
                     return Err(error);

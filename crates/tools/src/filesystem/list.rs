@@ -48,7 +48,7 @@ pub(super) fn list(shared: &Shared, arguments: &Arguments, caller: &Caller) -> R
         // One that went away since it was named is not there.
         let Ok(metadata) = folder.symlink_metadata(Path::new(&name)) else { continue };
         let kind = kind_of(metadata.file_type());
-        let is_protected = shared.guard.covers_entry(&spot.real.join(&name), kind == "folder");
+        let is_protected = shared.guard.covers_entry(spot.place.root(), &spot.real.join(&name), kind == "folder");
         let name = written(&name.to_string_lossy());
         let (line, size) = match kind {
             "file" => (format!("{name} ({} bytes)", grouped(metadata.len())), Some(metadata.len())),

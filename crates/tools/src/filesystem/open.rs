@@ -158,10 +158,10 @@ impl Shared {
     fn asked_real(&self, place: &Place<'_>, at_end: AtEnd) -> Result<PathBuf, ToolError> {
         let refuse = |is_denied| if is_denied { Err(self.is_denied(place)) } else { Ok(()) };
         // What else lies behind a link to something of this program is reached by that link.
-        refuse(self.guard.covers(&place.path) || self.ours().is_named(place.root(), &place.path))?;
+        refuse(self.guard.covers(place.root(), &place.path) || self.ours().is_named(place.root(), &place.path))?;
         self.ask_root(place)?;
         let real = self.real(place, at_end)?;
-        refuse(self.guard.covers(&real) || self.ours().is_place(place.root(), &real))?;
+        refuse(self.guard.covers(place.root(), &real) || self.ours().is_place(place.root(), &real))?;
         Ok(real)
     }
 

@@ -51,7 +51,9 @@ impl Tree {
     /// and folders are looked at.
     pub(crate) fn files(&self, is_wanted: &dyn Fn(&Path) -> bool, most: usize) -> Listing {
         let mut listing = Listing::default();
-        let Some(root) = self.root() else { return Listing { is_cut: true, ..listing } };
+        let (Ok(place), Some(root)) = (self.0.roots.place("."), self.root()) else {
+            return Listing { is_cut: true, ..listing };
+        };
         let mut seen = 0;
         let mut folders: Vec<(Dir, PathBuf, Option<Arc<Rules>>, usize)> = vec![(root, PathBuf::new(), None, 0)];
         while let Some((folder, below, above, depth)) = folders.pop() {
@@ -85,7 +87,7 @@ impl Tree {
                     continue;
                 }
                 let is_left_out = rules.as_ref().is_some_and(|rules| rules.leave_out(&path, is_folder));
-                if is_left_out || self.0.guard.covers_entry(&path, is_folder) {
+                if is_left_out || self.0.guard.covers_entry(place.root(), &path, is_folder) {
                     continue;
                 }
                 if is_folder && depth < DEEPEST {
@@ -118,7 +120,7 @@ impl Tree {
         for part in path.parent().into_iter().flat_map(Path::components) {
             folder = open_folder(&folder, Path::new(part.as_os_str()))?;
         }
-        if self.0.guard.covers(path) {
+        if self.is_denied(path) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let name = Path::new(path.file_name().ok_or_else(gone)?);
@@ -143,8 +145,7 @@ impl Tree {
     /// Where it leads out, nowhere, or to what is denied, in words.
     pub(crate) fn follow(&self, path: &Path) -> Result<Option<PathBuf>, String> {
         let Some(root) = self.root() else { return Ok(None) };
-        if self.0.guard.covers(path) || root.symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-        {
+        if self.is_denied(path) || root.symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
         }
         let Some(text) = path.to_str() else { return Ok(None) };
@@ -154,6 +155,13 @@ impl Tree {
     fn root(&self) -> Option<Dir> {
         // A root's own handle may only be walked from; what is listed is opened for reading.
         open_folder(self.0.roots.place(".").ok()?.dir(), Path::new(".")).ok()
+    }
+
+    fn is_denied(&self, path: &Path) -> bool {
+        match self.0.roots.place(".") {
+            Ok(place) => self.0.guard.covers(place.root(), path),
+            Err(_) => true,
+        }
     }
 
     fn may_read(&self, stat: &Stat) -> bool {

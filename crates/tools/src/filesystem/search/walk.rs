@@ -275,7 +275,7 @@ impl<'a> Walk<'a> {
             if self.visited.fetch_add(1, Ordering::Relaxed) >= MOST_VISITED {
                 break;
             }
-            if self.shared.guard.covers_entry(&real, is_folder) || self.shared.ours().is_place(self.root, &real) {
+            if self.shared.guard.covers_entry(self.root, &real, is_folder) || self.shared.ours().is_place(self.root, &real) {
                 self.skip();
                 continue;
             }
