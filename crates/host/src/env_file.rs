@@ -12,15 +12,22 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) fn with(own: Vec<(String, String)>, file: Option<&Path>) -> Result<Vec<(String, String)>, String> {
     let Some(file) = file else { return Ok(own) };
     let failed = |why: String| format!("its env_file {} cannot be used: {why}", file.display());
-    let length = std::fs::metadata(file).map_err(|error| failed(error.to_string()))?.len();
-    if length > MAX_BYTES {
-        return Err(failed(format!("it is {length} bytes long, limit {MAX_BYTES}")));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
-    let mut variables = read(&text).map_err(failed)?;
+    let mut variables = of(file).map_err(failed)?;
     variables.retain(|(name, _)| !own.iter().any(|(known, _)| known == name));
     variables.extend(own);
     Ok(variables)
+}
+
+/// The variables of a file.
+///
+/// # Errors
+/// As [`with`], without the name of the file.
+pub(crate) fn of(file: &Path) -> Result<Vec<(String, String)>, String> {
+    let length = std::fs::metadata(file).map_err(|error| error.to_string())?.len();
+    if length > MAX_BYTES {
+        return Err(format!("it is {length} bytes long, limit {MAX_BYTES}"));
+    }
+    read(&std::fs::read_to_string(file).map_err(|error| error.to_string())?)
 }
 
 /// The variables of a text; of one that is there twice, the last.

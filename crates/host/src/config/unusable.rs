@@ -1,7 +1,7 @@
 //! What a configuration names and what cannot be used on this machine. Whatever needs it says so by itself where it begins: a
 //! turn its model, a tool its folder. This is for whoever wants to know before, so it looks at files and starts nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use turnwright_tools::http::DescriptionPlace;
 
@@ -9,7 +9,7 @@ use super::key_path::KeyPath;
 use super::{Loaded, Problem, Problems, endpoint};
 use crate::Environment;
 use crate::storage::Place;
-use crate::{apis, executables, sources};
+use crate::{apis, env_file, executables, sources};
 
 impl Loaded {
     /// What it names and what cannot be used as it stands; `None` where all can.
@@ -23,6 +23,7 @@ impl Loaded {
         let mut problems: Vec<Problem> = self.warnings.iter().filter(|warning| hinders(warning)).cloned().collect();
         self.folders(&mut problems);
         self.files_of_tools(environment, &mut problems);
+        self.servers(&mut problems);
         let database = match Place::of(self) {
             Ok(Place::Sqlite(options)) => options.look().map_err(|error| error.to_string()),
             Ok(Place::Postgres { .. }) => Ok(()),
@@ -62,6 +63,31 @@ impl Loaded {
         }
     }
 
+    /// What MCP servers are started with: programs that are named by a path, folders, and files of variables.
+    fn servers(&self, problems: &mut Vec<Problem>) {
+        for (name, server) in &self.config.mcp.servers {
+            if !server.enabled || self.left_out.contains_key(name) {
+                continue;
+            }
+            let mut look = |key: &str, path: &Path, why: Option<String>| {
+                let keys = ["mcp", "servers", name, key];
+                if let Some(why) = why {
+                    let text = format!("`{}` is `{}`, which cannot be used: {why}", KeyPath::of(keys), path.display());
+                    problems.push(self.problem(&keys, text));
+                }
+            };
+            if let Some(program) = server.command.as_deref().filter(|program| program.contains('/')).map(Path::new) {
+                look("command", program, why_not_a_file(program));
+            }
+            if let Some(folder) = server.cwd.as_deref().filter(|_| server.command.is_some()) {
+                look("cwd", folder, why_not_a_folder(folder));
+            }
+            if let Some(file) = server.env_file.as_deref().filter(|_| server.url.is_none()) {
+                look("env_file", file, env_file::of(file).err());
+            }
+        }
+    }
+
     /// Folders that tools work in, and those that are looked up.
     fn folders(&self, problems: &mut Vec<Problem>) {
         let mut look = |path: &Path, keys: &[&str], shown: String| {
@@ -84,7 +110,30 @@ impl Loaded {
             let keys = ["knowledge", "folders", name, "path"];
             look(&folder.path, &keys, KeyPath::of(keys).to_string());
         }
+        for (index, pattern) in
+            files.deny.iter().enumerate().filter(|(_, pattern)| files.enabled && is_elsewhere(pattern, &files.roots))
+        {
+            let keys = ["tools", "filesystem", "deny"];
+            let path = KeyPath::of(keys).index(index);
+            let text =
+                format!("`{path}` is `{pattern}`, which is in none of `tools.filesystem.roots`, so that it denies nothing");
+            problems.push(self.problem(&keys, text));
+        }
     }
+}
+
+/// Whether a pattern is the path of something that is there and in none of these roots, and names nothing from one of them. That is
+/// known only of a path of several parts: one alone may be meant from a root in which it is not yet.
+fn is_elsewhere(pattern: &str, roots: &[PathBuf]) -> bool {
+    let Some(below) = pattern.strip_prefix('/').filter(|_| !pattern.contains(['*', '?', '[', '{', '\\'])) else {
+        return false;
+    };
+    let has_it = |root: &PathBuf| {
+        let real = std::fs::canonicalize(root);
+        let begins = [Some(root), real.as_ref().ok()].into_iter().flatten().any(|root| Path::new(pattern).starts_with(root));
+        begins || root.join(below).exists()
+    };
+    below.trim_end_matches('/').contains('/') && Path::new(pattern).exists() && !roots.iter().any(has_it)
 }
 
 fn why_not_a_folder(path: &Path) -> Option<String> {
