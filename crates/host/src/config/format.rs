@@ -6,9 +6,9 @@ use std::time::Duration;
 use turnwright_core::ModelRef;
 use turnwright_core::policy::check_glob;
 use turnwright_network::{Outside, ProxyAddress};
-use turnwright_tools::PathGlob;
 use turnwright_tools::http::{FieldPath, OperationGlob};
 use turnwright_tools::net::Allow;
+use turnwright_tools::{PathGlob, check_denied};
 
 use super::nats::nats_urls;
 use crate::AddressRange;
@@ -98,7 +98,8 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
         "file-name" => {
             must(!text.is_empty() && !text.contains('/') && text != "." && text != "..", "the name of a file, without `/`")
         }
-        "header-name" => must(is_header_name(text), "the name of an HTTP header, such as `X-Title`"),
+        "denied-pattern" => denied_pattern(text, bases),
+        "header-name" => header_name(text).map(|()| text.to_owned()).map_err(str::to_owned),
         "reached-address" => Allow::new([text])
             .map(|_| text.to_owned())
             .map_err(|_| "an address or a range, with a port or without, such as `127.0.0.1:8080` or `10.1.0.0/16`".to_owned()),
@@ -258,13 +259,47 @@ fn is_log_level(text: &str) -> bool {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     let is_level = |word: &str| LEVELS.contains(&word.to_ascii_lowercase().as_str());
     text.split(',').all(|directive| match directive.rsplit_once('=') {
-        Some((target, level)) => !target.trim().is_empty() && is_level(level.trim()),
+        Some((target, level)) => is_log_target(target.trim()) && is_level(level.trim()),
         None => is_level(directive.trim()),
     })
 }
 
-pub(crate) fn is_header_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
+/// A module, `[SPAN]` or `[SPAN{FIELDS}]`, or a module with that behind it.
+fn is_log_target(text: &str) -> bool {
+    let is_plain = |text: &str| !text.contains(['[', ']', '{', '}']);
+    let is_span = |text: &str| match text.split_once('{') {
+        Some((span, fields)) => is_plain(span) && fields.strip_suffix('}').is_some_and(is_plain),
+        None => is_plain(text),
+    };
+    match text.split_once('[') {
+        Some((module, span)) => is_plain(module) && span.strip_suffix(']').is_some_and(is_span),
+        None => !text.is_empty() && is_plain(text),
+    }
+}
+
+/// Whether a header may be given this name, else what would be right.
+pub(crate) fn header_name(text: &str) -> Result<(), &'static str> {
+    /// They say how a request lies on its connection, which whoever sends it knows alone.
+    const FRAMING: [&str; 8] =
+        ["connection", "content-length", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"];
+    if text.is_empty() || !text.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)) {
+        return Err("the name of an HTTP header, such as `X-Title`");
+    }
+    if FRAMING.contains(&text.to_ascii_lowercase().as_str()) {
+        return Err("a header that says nothing of how a request is sent, which is done for each request by itself");
+    }
+    Ok(())
+}
+
+/// A pattern of what is not touched, in which `~/` is the home folder.
+fn denied_pattern(text: &str, bases: Bases<'_>) -> Result<String, String> {
+    check_denied(text).map_err(|why| format!("a pattern as in `.gitignore`, such as `private/` or `*.sqlite` ({why})"))?;
+    let (takes_back, pattern) = text.strip_prefix('!').map_or(("", text), |pattern| ("!", pattern));
+    match (pattern.strip_prefix("~/"), bases.home) {
+        (Some(rest), Some(home)) => Ok(format!("{takes_back}{}", home.join(rest).display())),
+        (Some(_), None) => Err("a pattern without `~/`, since no home folder is known".to_owned()),
+        (None, _) => Ok(text.to_owned()),
+    }
 }
 
 /// A number with `s`, `m`, `h` or `d` after it.

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::format::is_header_name;
+use super::format::header_name;
 use super::{Secret, schema};
 
 /// An HTTP API whose operations are tools, from its OpenAPI 3 description: `NAME__operation`.
@@ -119,8 +119,11 @@ impl HttpTools {
         if basic.as_ref().is_some_and(|basic| basic.user.contains(':')) {
             found.push((vec!["auth", "basic", "user"], "holds `:`, which ends a user's name; it must be a name without it"));
         }
-        if header.as_ref().is_some_and(|header| !is_header_name(&header.name)) {
-            found.push((vec!["auth", "header", "name"], "must be the name of an HTTP header, such as `X-Api-Key`"));
+        if header.as_ref().is_some_and(|header| header_name(&header.name).is_err()) {
+            found.push((
+                vec!["auth", "header", "name"],
+                "must be the name of an HTTP header, such as `X-Api-Key`, and not one that says how a request is sent",
+            ));
         }
         if query.as_ref().is_some_and(|query| query.name.is_empty()) {
             found.push((vec!["auth", "query", "name"], "is empty; it must be the name of a parameter, such as `api_key`"));

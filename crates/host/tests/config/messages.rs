@@ -153,6 +153,18 @@ fn a_word_that_is_none_of_the_valid_ones_gets_all_of_them_and_the_nearest() {
         ],
     );
     says(
+        "log_level = \"a[b=debug\"",
+        &[
+            "turnwright.toml:1: `log_level` is \"a[b=debug\"; it must be `off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
+        ],
+    );
+    says(
+        "[tools.filesystem]\ndeny = [\"x\", \"[z-a]\"]",
+        &[
+            "turnwright.toml:2: `tools.filesystem.deny[1]` is \"[z-a]\"; it must be a pattern as in `.gitignore`, such as `private/` or `*.sqlite` (error parsing glob '[z-a]': invalid range; 'z' > 'a')",
+        ],
+    );
+    says(
         "log_level = \"loud\"",
         &[
             "turnwright.toml:1: `log_level` is \"loud\"; it must be `off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
@@ -320,6 +332,17 @@ fn a_provider_must_be_askable() {
             "turnwright.toml:3: the name \"X Y\" in [providers.a.headers] is not valid; it must be the name of an HTTP header, such as `X-Title`",
         ],
     );
+    for (table, name) in [
+        ("providers.a]\ndialect = \"gemini\"\n[providers.a.headers", "Content-Length"),
+        ("mcp.servers.a]\nurl = \"https://h\"\n[mcp.servers.a.headers", "transfer-encoding"),
+        ("tools.http.a]\ndescription = \"https://h\"\n[tools.http.a.headers", "Connection"),
+    ] {
+        let section = table.rsplit_once('[').unwrap().1;
+        let told = format!(
+            "turnwright.toml:4: the name {name:?} in [{section}] is not valid; it must be a header that says nothing of how a request is sent, which is done for each request by itself"
+        );
+        says(&format!("[{table}]\n{name} = \"1\""), &[&told]);
+    }
 }
 
 #[test]
