@@ -59,6 +59,7 @@ pub struct KnowledgeFolder {
     pub exclude: Vec<String>,
     /// What is not touched beside what looks like a secret, as in `[tools.filesystem]`.
     #[serde(default)]
+    #[schemars(extend("format" = "denied-pattern"))]
     pub deny: Vec<String>,
     /// The largest file that is read, in bytes; 8 MiB unless said otherwise.
     #[serde(default)]

@@ -190,7 +190,9 @@ pub struct FilesystemTools {
     #[schemars(extend("format" = "path"), length(min = 1))]
     pub roots: Vec<PathBuf>,
     /// What is not touched below the roots, beside what looks like a secret (`.env`, private keys and the like): patterns as in
-    /// `.gitignore`. One that begins with `!` takes back what an earlier one, or one of ours, denies.
+    /// `.gitignore`. One that begins with `!` takes back what an earlier one, or one of ours, denies. They are meant from each root;
+    /// one that begins with `~/` or with the path of a root, from that one.
+    #[schemars(extend("format" = "denied-pattern"))]
     pub deny: Vec<String>,
     /// Whether files that have several names (hard links) may be read; their other names may be outside of the roots.
     pub hard_links: bool,

@@ -86,6 +86,57 @@ fn files_that_tools_name_and_that_are_not_there_are_told_before_they_are_needed(
 }
 
 #[test]
+fn what_an_mcp_server_is_started_with_and_that_is_not_there_is_told_before_it_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let environment = Environment::new(folder.path());
+    let text = "[mcp.servers.a]\ncommand = \"./nope\"\ncwd = \"none\"\nenv_file = \"a.env\"\n\
+                [mcp.servers.named]\ncommand = \"no-such-program\"\nenv_file = \"b.env\"\n\
+                [mcp.servers.off]\ncommand = \"./nope\"\nenabled = false\n";
+    write(folder.path(), text);
+    fs::write(folder.path().join("b.env"), "A=1\nx\n").unwrap();
+    let told = open(&environment, &Overrides::default()).unwrap().unusable(&environment).unwrap().to_string();
+    let why = |line: u32, key: &str, path: &str, why: &str| {
+        let path = folder.path().join(path);
+        format!("turnwright.toml:{line}: `mcp.servers.{key}` is `{}`, which cannot be used: {why}", path.display())
+    };
+    let missing = "No such file or directory (os error 2)";
+    let expected = [
+        why(2, "a.command", "nope", missing),
+        why(3, "a.cwd", "none", missing),
+        why(4, "a.env_file", "a.env", missing),
+        why(7, "named.env_file", "b.env", "line 2 is not NAME=VALUE"),
+    ];
+    assert_eq!(told.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_pattern_of_what_is_denied_begins_in_the_home_folder_where_it_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "[tools.filesystem]\ndeny = [\"~/plans.txt\", \"!~/a.key\", \"/private/\", \"*.sqlite\"]\n");
+    let environment = Environment::new(folder.path()).with("HOME", "/home/me");
+    let deny = open(&environment, &Overrides::default()).unwrap().config.tools.filesystem.deny;
+    assert_eq!(deny, ["/home/me/plans.txt", "!/home/me/a.key", "/private/", "*.sqlite"]);
+}
+
+#[test]
+fn a_path_of_what_is_denied_that_is_in_no_root_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["w/in", "w/usr/share", "out"] {
+        fs::create_dir_all(path(name)).unwrap();
+    }
+    let deny = [path("w/in"), path("out"), path("gone"), "/usr/share".into(), "/usr".into()];
+    write(folder.path(), &format!("[tools.filesystem]\nroots = [\"w\"]\ndeny = {deny:?}\n"));
+    let environment = Environment::new(folder.path());
+    let told = open(&environment, &Overrides::default()).unwrap().unusable(&environment).unwrap().to_string();
+    let expected = format!(
+        "turnwright.toml:3: `tools.filesystem.deny[1]` is `{}`, which is in none of `tools.filesystem.roots`, so that it denies nothing",
+        path("out").display()
+    );
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn a_pipe_is_read_where_somebody_writes_it_and_given_up_where_nobody_does() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
