@@ -162,7 +162,7 @@ impl SettingsOverlay {
             }
         }
         let globs = || self.tools.iter().flatten().chain(self.always_ask.iter().flatten());
-        if globs().any(|glob| glob.is_empty()) {
+        if globs().any(String::is_empty) {
             return Some("one of `tools` or `always_ask` is empty, which is no tool's name; `*` stands for all".to_owned());
         }
         let wildcards = globs().flat_map(|glob| glob.chars()).filter(|c| matches!(c, '*' | '?' | '[' | '{')).count();

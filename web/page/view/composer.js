@@ -151,7 +151,8 @@ export function Composer({ conversation }) {
       else void choose(chosen);
       return;
     }
-    if (event.key === "Escape" && state === "waiting") {
+    // It is there before the turn is known to wait.
+    if (event.key === "Escape") {
       /** @type {HTMLElement | null} */ (document.querySelector(".transcript .approve, .transcript .question.asking input"))?.focus();
       return;
     }

@@ -77,7 +77,7 @@ async fn a_purge_that_could_not_be_carried_out_outlives_its_process() {
     let process = async || {
         let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
         world.engine.keep_erasures(documents.clone());
-        world.engine
+        world.engine.clone()
     };
     let upkeep = Reluctant::default();
     let first = process().await;

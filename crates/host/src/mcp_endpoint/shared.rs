@@ -62,7 +62,7 @@ impl Shared {
     async fn put_told(&self, conversation: &ConversationId, turn: TurnId) -> Result<(), StoreError> {
         let document = Document { key: told(conversation), body: turn.to_string() };
         let Some(stored) = self.documents.document(CONVERSATION_DOCUMENTS, &document.key).await? else {
-            return self.documents.add_document(CONVERSATION_DOCUMENTS, document).await.map(drop);
+            return self.documents.add_document(CONVERSATION_DOCUMENTS, document).await;
         };
         // A later call is told already, or being told.
         if noted(&stored.body).is_some_and(|(newest, _)| newest > turn) {

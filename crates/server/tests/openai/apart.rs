@@ -215,7 +215,8 @@ async fn a_clients_call_in_the_answer_to_two_requests_is_the_seconds() {
         let call = handed(&second).unwrap_or_else(|| panic!("{}", second.body));
         server.respond(&json!({"input": [{"type": "function_call_output", "call_id": call, "output": "red"}]})).await
     };
-    let first = ask_again(&server, "/v1/responses", ("One", &tools()), "0");
+    let tools = tools();
+    let first = ask_again(&server, "/v1/responses", ("One", &tools), "0");
     let (first, second) = joining(&server, first, second, (&gate, 0)).await;
     for answer in [&first, &second] {
         assert_eq!((handed(answer), told(answer, false).0), (None, "Both.".to_owned()), "{}", answer.body);

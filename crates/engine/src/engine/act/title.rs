@@ -49,11 +49,10 @@ pub(super) fn retitled(title: Option<&str>, journal: &Journal, entries: &[Entry]
         said.filter(|(message, _)| !journal.is_hidden(*message))
     };
     let mut stays = shown().filter(|(message, _)| !hidden.contains(message));
-    let said = entries.iter().filter_map(said_in);
+    let mut said = entries.iter().filter_map(said_in);
     match title {
         None => {
-            let made = said.filter_map(title_of).next();
-            let made = made.filter(|_| !stays.any(|(_, content)| title_of(content).is_some()));
+            let made = said.find_map(title_of).filter(|_| !stays.any(|(_, content)| title_of(content).is_some()));
             made.map(|made| SideRecord::Title(Some(made)))
         }
         Some(title) => {
