@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal};
 
+use tracing::Level;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 use turnwright_engine::telemetry::spans;
@@ -29,7 +31,9 @@ pub(crate) fn start(logging: Logging<'_>, environment: &Environment) -> Result<(
     // What the MCP library says is about its own inside and names no server: ours say what failed; directives after it win.
     // What is traced is not logged.
     let filter = format!("rmcp=off,{},{}=off,{SAID}=info", logging.level, spans::TARGET);
-    let filter = EnvFilter::builder().parse_lossy(filter);
+    // The library for editors logs each message whole at `trace`: what people and models say is not logged, whatever the level is.
+    let is_quiet = filter_fn(|line| !(*line.level() == Level::TRACE && line.target().starts_with(ACP)));
+    let filter = EnvFilter::builder().parse_lossy(filter).and(is_quiet);
     let lines = tracing_subscriber::fmt::layer().with_writer(Lines).with_ansi(has_color).log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match logging.format {
         LogFormat::Text => lines.with_filter(filter).boxed(),
@@ -43,6 +47,9 @@ pub(crate) fn start(logging: Logging<'_>, environment: &Environment) -> Result<(
     drop(tracing::subscriber::set_global_default(Registry::default().with(lines).with(traces)));
     problem.map_or(Ok(()), Err)
 }
+
+/// The library that speaks to editors.
+const ACP: &str = "agent_client_protocol";
 
 /// What is told whatever the level is.
 const SAID: &str = "turnwright::said";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest,
+    AgentCapabilities, CancelNotification, CurrentModeUpdate, SessionConfigOption, SessionModeState, SessionUpdate, CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest,
     DeleteSessionResponse, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
     LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
     PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
@@ -18,7 +18,7 @@ use turnwright_core::{ConversationId, Journal};
 use turnwright_engine::{Engine, EngineError, NewConversation, Place, WatchFrom};
 use turnwright_server::timestamp;
 
-use super::choices::Choices;
+use super::choices::{Choices, Session};
 use super::in_hand::{InHand, Prompted};
 use super::input::Input;
 use super::prompting::{Prompting, failed};
@@ -30,7 +30,7 @@ use crate::cli::Everywhere;
 /// How many sessions a page of the list shows.
 const LISTED: usize = 100;
 
-/// The agent: one host, and what clients chose for their sessions.
+/// The agent: one host, and what is told of its sessions.
 #[derive(Debug)]
 struct Turnwright {
     started: Started,
@@ -167,8 +167,9 @@ impl Turnwright {
         let engine = self.started.in_folder(&request.cwd, &request.mcp_servers).await?;
         let made = engine.create(NewConversation::default()).await.map_err(|error| failed(&error))?;
         let session = SessionId::new(made.id.to_string());
+        let conversation = made.id.clone();
         self.open(Telling { engine: engine.clone(), conversation: made.id, session: session.clone(), client }).await?;
-        let (modes, options) = (self.choices.modes(&session, &engine), self.choices.options(&session, &engine).await);
+        let (modes, options) = self.chosen(&session, engine, conversation).await?;
         Ok(NewSessionResponse::new(session).modes(modes).config_options(options))
     }
 
@@ -190,9 +191,9 @@ impl Turnwright {
         for update in told {
             client.send_notification(SessionNotification::new(session.clone(), update))?;
         }
-        let telling = Telling { engine: engine.clone(), conversation, session: session.clone(), client };
+        let telling = Telling { engine: engine.clone(), conversation: conversation.clone(), session: session.clone(), client };
         self.sessions.open(telling, watch, updates, first.and_then(|frame| frame.seq))?;
-        let (modes, options) = (self.choices.modes(&session, &engine), self.choices.options(&session, &engine).await);
+        let (modes, options) = self.chosen(&session, engine, conversation).await?;
         Ok(LoadSessionResponse::new().modes(modes).config_options(options))
     }
 
@@ -221,21 +222,31 @@ impl Turnwright {
     }
 
     async fn choose_mode(&self, request: &SetSessionModeRequest) -> Result<SetSessionModeResponse, Error> {
-        self.engine_of(&request.session_id).await?;
-        self.choices.choose_mode(request).map(|()| SetSessionModeResponse::new())
+        let session = self.session(&request.session_id).await?;
+        self.choices.choose_mode(request, &session).await?;
+        Ok(SetSessionModeResponse::new())
     }
 
-    /// The engine, where there is this session.
-    async fn engine_of(&self, session: &SessionId) -> Result<Engine, Error> {
+    async fn session(&self, session: &SessionId) -> Result<Session, Error> {
         let (engine, _) = self.started.begun().await?;
-        engine.conversation(&name(session)?).await.map_err(|error| failed(&error))?;
-        Ok(engine)
+        Ok(Session { engine, conversation: name(session)? })
+    }
+
+    /// What is chosen for a session's conversation.
+    async fn chosen(
+        &self,
+        session: &SessionId,
+        engine: Engine,
+        conversation: ConversationId,
+    ) -> Result<(SessionModeState, Vec<SessionConfigOption>), Error> {
+        let of = Session { engine, conversation };
+        Ok((self.choices.modes(session, &of).await?, self.choices.options(&of).await?))
     }
 
     async fn choose(&self, request: &SetSessionConfigOptionRequest) -> Result<SetSessionConfigOptionResponse, Error> {
-        let engine = self.engine_of(&request.session_id).await?;
-        self.choices.choose_option(request, &engine)?;
-        Ok(SetSessionConfigOptionResponse::new(self.choices.options(&request.session_id, &engine).await))
+        let session = self.session(&request.session_id).await?;
+        Choices::choose_option(request, &session).await?;
+        Ok(SetSessionConfigOptionResponse::new(self.choices.options(&session).await?))
     }
 
     /// Goes on with a session without telling what was said: the client has it.
@@ -248,8 +259,9 @@ impl Turnwright {
         let session = request.session_id;
         let conversation = name(&session)?;
         engine.conversation(&conversation).await.map_err(|error| failed(&error))?;
-        self.open(Telling { engine: engine.clone(), conversation, session: session.clone(), client }).await?;
-        let (modes, options) = (self.choices.modes(&session, &engine), self.choices.options(&session, &engine).await);
+        let (telling, of) = (conversation.clone(), session.clone());
+        self.open(Telling { engine: engine.clone(), conversation: telling, session: of, client }).await?;
+        let (modes, options) = self.chosen(&session, engine, conversation).await?;
         Ok(ResumeSessionResponse::new().modes(modes).config_options(options))
     }
 
@@ -289,13 +301,16 @@ impl Turnwright {
             let (conversation, session) = (conversation.clone(), request.session_id.clone());
             self.open(Telling { engine: engine.clone(), conversation, session, client: client.clone() }).await?
         };
-        let overlay = self.choices.overlay(&request.session_id, &engine);
+        let of = Session { engine: engine.clone(), conversation: conversation.clone() };
+        if let Some(mode) = self.choices.changed_mode(&request.session_id, &of).await? {
+            let update = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode));
+            client.send_notification(SessionNotification::new(request.session_id.clone(), update))?;
+        }
         let prompting = Prompting {
             engine: &engine,
             folder: &folder,
             session: request.session_id,
             conversation,
-            overlay,
             client,
             prompted,
             open,

@@ -1,4 +1,4 @@
-//! What a client chose for its sessions: how much may run without being asked, and which model answers.
+//! What is chosen for sessions: how much may run without being asked, and which model answers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,8 +11,10 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Error, ErrorCode};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
-use turnwright_core::{ApproveMode, ModelRef};
-use turnwright_engine::{Engine, SettingsOverlay};
+use turnwright_core::{ApproveMode, ConversationId, ModelRef};
+use turnwright_engine::{Conversation, ConversationChange, Engine, EngineError, SettingsOverlay, StoreError};
+
+use super::prompting::failed;
 
 /// The approve modes as the protocol's session modes.
 const MODES: [(&str, &str, &str, ApproveMode); 3] = [
@@ -27,60 +29,59 @@ const MODEL: &str = "model";
 /// How long a session waits for providers to say which models they have.
 const MODELS_TIME: Duration = Duration::from_secs(2);
 
-/// What clients chose, by session.
+/// What the client of each session is to see of what is chosen for its conversation, where it is kept: an editor that begins anew finds
+/// it, and so does every other door.
 #[derive(Debug, Default)]
 pub(super) struct Choices {
-    chosen: Mutex<HashMap<SessionId, Chosen>>,
+    /// The mode that each session was told last.
+    told: Mutex<HashMap<SessionId, &'static str>>,
     models: OnceCell<Vec<ModelRef>>,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Chosen {
-    approve: Option<ApproveMode>,
-    model: Option<ModelRef>,
-}
-
 impl Choices {
-    pub(super) fn choose_mode(&self, request: &SetSessionModeRequest) -> Result<(), Error> {
+    /// # Errors
+    /// Where there is no such mode or session.
+    pub(super) async fn choose_mode(&self, request: &SetSessionModeRequest, session: &Session) -> Result<(), Error> {
         let wanted = request.mode_id.to_string();
-        let Some((.., mode)) = MODES.iter().find(|(id, ..)| *id == wanted) else {
+        let Some((id, .., mode)) = MODES.iter().find(|(id, ..)| *id == wanted) else {
             let known = MODES.map(|(id, ..)| id).join(", ");
             return Err(wrong(format!("there is no mode `{wanted}`; there are {known}")));
         };
-        self.change(&request.session_id, |chosen| chosen.approve = Some(*mode));
+        session.change(|chosen| chosen.approve = Some(*mode)).await?;
+        self.tell(&request.session_id, id);
         Ok(())
     }
 
     /// # Errors
-    /// Where there is no such option, or no such model.
-    pub(super) fn choose_option(&self, request: &SetSessionConfigOptionRequest, engine: &Engine) -> Result<(), Error> {
+    /// Where there is no such option, model or session.
+    pub(super) async fn choose_option(request: &SetSessionConfigOptionRequest, session: &Session) -> Result<(), Error> {
         let option = request.config_id.to_string();
         if option != MODEL {
             return Err(wrong(format!("there is no option `{option}`; there is {MODEL}")));
         }
         let wanted = request.value.as_value_id().map(ToString::to_string).unwrap_or_default();
         let model = wanted.parse::<ModelRef>().map_err(|error| wrong(format!("the model `{wanted}`: {error}")))?;
-        engine.providers().get(model.provider()).map_err(|failure| wrong(failure.message))?;
-        self.change(&request.session_id, |chosen| chosen.model = Some(model));
-        Ok(())
+        session.engine.providers().get(model.provider()).map_err(|failure| wrong(failure.message))?;
+        session.change(|chosen| chosen.model = Some(model)).await
     }
 
-    /// What a turn of the session runs with.
-    pub(super) fn overlay(&self, session: &SessionId, engine: &Engine) -> SettingsOverlay {
-        let Chosen { approve, model } = self.of(session);
-        SettingsOverlay { approve: Some(approve.unwrap_or(engine.defaults().approve)), model, ..SettingsOverlay::default() }
-    }
-
-    pub(super) fn modes(&self, session: &SessionId, engine: &Engine) -> SessionModeState {
-        let mode = self.of(session).approve.unwrap_or(engine.defaults().approve);
-        // Where nothing runs at all, that is what reading alone comes closest to.
-        let current = MODES.iter().find(|(.., known)| *known == mode).map_or("read-only", |(id, ..)| id);
+    /// What the conversation's next turn runs with, as the session is told of it.
+    pub(super) async fn modes(&self, id: &SessionId, session: &Session) -> Result<SessionModeState, Error> {
+        let current = session.mode().await?;
+        self.tell(id, current);
         let all = MODES.map(|(id, name, what, _)| SessionMode::new(id, name).description(what.to_owned()));
-        SessionModeState::new(current, all.to_vec())
+        Ok(SessionModeState::new(current, all.to_vec()))
     }
 
-    pub(super) async fn options(&self, session: &SessionId, engine: &Engine) -> Vec<SessionConfigOption> {
-        let current = self.of(session).model.unwrap_or_else(|| engine.defaults().model.clone());
+    /// The mode, where it was chosen at another door since the session was told.
+    pub(super) async fn changed_mode(&self, id: &SessionId, session: &Session) -> Result<Option<&'static str>, Error> {
+        let current = session.mode().await?;
+        Ok((self.tell(id, current) != Some(current)).then_some(current))
+    }
+
+    pub(super) async fn options(&self, session: &Session) -> Result<Vec<SessionConfigOption>, Error> {
+        let engine = &session.engine;
+        let current = session.chosen().await?.overlay.model.unwrap_or_else(|| engine.defaults().model.clone());
         let mut models = self.models.get_or_init(|| models_of(engine)).await.clone();
         if !models.contains(&current) {
             models.insert(0, current.clone());
@@ -88,19 +89,49 @@ impl Choices {
         let named = |model: &ModelRef| SessionConfigSelectOption::new(model.to_string(), model.to_string());
         let all: Vec<_> = models.iter().map(named).collect();
         let option = SessionConfigOption::select(MODEL, "Model", current.to_string(), all);
-        vec![option.category(SessionConfigOptionCategory::Model)]
+        Ok(vec![option.category(SessionConfigOptionCategory::Model)])
     }
 
     pub(super) fn forget(&self, session: &SessionId) {
-        self.chosen.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
     }
 
-    fn of(&self, session: &SessionId) -> Chosen {
-        self.chosen.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned().unwrap_or_default()
+    /// What it was told before.
+    fn tell(&self, session: &SessionId, mode: &'static str) -> Option<&'static str> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone(), mode)
+    }
+}
+
+/// The conversation of a session.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) engine: Engine,
+    pub(super) conversation: ConversationId,
+}
+
+impl Session {
+    async fn chosen(&self) -> Result<Conversation, Error> {
+        self.engine.conversation(&self.conversation).await.map_err(|error| failed(&error))
     }
 
-    fn change(&self, session: &SessionId, change: impl FnOnce(&mut Chosen)) {
-        change(self.chosen.lock().unwrap_or_else(PoisonError::into_inner).entry(session.clone()).or_default());
+    async fn mode(&self) -> Result<&'static str, Error> {
+        let mode = self.chosen().await?.overlay.approve.unwrap_or(self.engine.defaults().approve);
+        // Where nothing runs at all, that is what reading alone comes closest to.
+        Ok(MODES.iter().find(|(.., known)| *known == mode).map_or("read-only", |(id, ..)| id))
+    }
+
+    /// Chooses something; what was chosen at other doors meanwhile stays.
+    async fn change(&self, change: impl FnOnce(&mut SettingsOverlay) + Clone) -> Result<(), Error> {
+        loop {
+            let of = self.chosen().await?;
+            let mut overlay = of.overlay.clone();
+            change.clone()(&mut overlay);
+            let changed = ConversationChange { overlay: Some(overlay), of: Some(of), ..ConversationChange::default() };
+            match self.engine.update(&self.conversation, changed).await {
+                Err(EngineError::Store(StoreError::Changed { .. })) => {}
+                done => return done.map(drop).map_err(|error| failed(&error)),
+            }
+        }
     }
 }
 

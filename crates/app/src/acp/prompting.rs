@@ -1,6 +1,7 @@
 //! One prompt: a turn of the session's conversation, told to the client until it comes to rest.
 
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
@@ -17,7 +18,7 @@ use turnwright_core::{
     AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, Journal, QuestionReason, Seq, TurnId, Verdict,
 };
 use turnwright_engine::{
-    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, SettingsOverlay, TurnState,
+    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, TurnState,
     WaitingCall, WatchFrom,
 };
 
@@ -33,13 +34,15 @@ const DENY: &str = "deny";
 const HAPPENED: &str = "happened";
 const AGAIN: &str = "again";
 
+/// Asking a client about what waits.
+type Asking<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+
 /// What a prompt runs with.
 pub(super) struct Prompting<'a> {
     pub(super) engine: &'a Engine,
     pub(super) folder: &'a Path,
     pub(super) session: SessionId,
     pub(super) conversation: ConversationId,
-    pub(super) overlay: SettingsOverlay,
     pub(super) client: ConnectionTo<Client>,
     pub(super) prompted: Prompted,
     /// What tells the client.
@@ -53,8 +56,7 @@ impl Prompting<'_> {
     /// Where it could not be said, or the turn failed.
     pub(super) async fn run(&self, prompt: Vec<Block>) -> Result<PromptResponse, Error> {
         let content = prompt.into_iter().map(block).collect::<Result<Vec<_>, _>>()?;
-        let overlay = self.overlay.clone();
-        let message = NewMessage { content, overlay, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
+        let message = NewMessage { content, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
         let storing = self.engine.send(&self.conversation, message);
         let sent = self.open.sending(storing, |sent| sent.message_id).await.map_err(|error| failed(&error))?;
         let stopping = async {
@@ -104,41 +106,55 @@ impl Prompting<'_> {
         let mut watch =
             self.engine.watch(&self.conversation, WatchFrom::After(before)).await.map_err(|error| failed(&error))?;
         let mut rests = Rests::default();
-        match sent.state {
-            SentState::Started | SentState::Joined => {}
-            // That the turn waits was told before this message, and is not told again.
-            SentState::Held => self.ask().await?,
-        }
-        while let Some(frame) = watch.next().await {
-            let mut rest = None;
-            let mut asked = Vec::new();
+        // That the turn waits was told before a message that is held, and is not told again.
+        let mut is_due = matches!(sent.state, SentState::Held);
+        // Other calls of the turn go on while a person is asked about one.
+        let mut asking: Option<Asking<'_>> = None;
+        loop {
+            if asking.is_none() && is_due {
+                is_due = false;
+                asking = Some(Box::pin(self.ask()));
+            }
+            let frame = tokio::select! {
+                biased;
+                asked = until_asked(&mut asking) => {
+                    asked?;
+                    asking = None;
+                    continue;
+                }
+                frame = watch.next() => frame,
+            };
+            let Some(frame) = frame else {
+                let why = "the process ends; the turn is kept and goes on when its conversation is taken up again";
+                return Err(Error::internal_error().data(why));
+            };
+            let mut over = None;
             for event in frame.events.iter() {
-                rest = rests.fold(event).or(rest);
-                // A call that waits on its open connection goes on meanwhile: the turn does not come to rest.
-                if let Event::ElicitationRequested { question_id, holds_connection: true, .. } = event {
-                    asked.push(*question_id);
+                match rests.fold(event) {
+                    None => {}
+                    Some(Rest::Waits) => is_due = true,
+                    rest @ Some(Rest::Over { .. }) => over = rest,
+                }
+                match event {
+                    // A call that waits on its open connection goes on meanwhile: the turn does not come to rest.
+                    Event::ElicitationRequested { question_id, holds_connection: true, .. } => {
+                        self.decline(*question_id).await?;
+                    }
+                    Event::ToolApprovalRequested { .. } => is_due = true,
+                    _ => {}
                 }
             }
-            for question in asked {
-                self.decline(question).await?;
-            }
-            if rest.is_some() {
+            if is_due || over.is_some() {
                 // What it is about is told before it is asked, and all of a turn before its prompt is answered.
                 self.open.has_told(frame.seq).await;
             }
-            match rest {
-                None => {}
-                Some(Rest::Waits) => self.ask().await?,
-                Some(Rest::Over { status, stop, finish_reason, error }) => {
-                    let reason = stop_reason(status, finish_reason, error)?;
-                    // The protocol has no word for it.
-                    let meta = stop.map(|stop| Meta::from_iter([("turnwright".to_owned(), json!({"stop": stop}))]));
-                    return Ok(PromptResponse::new(reason).meta(meta));
-                }
+            if let Some(Rest::Over { status, stop, finish_reason, error }) = over {
+                let reason = stop_reason(status, finish_reason, error)?;
+                // The protocol has no word for it.
+                let meta = stop.map(|stop| Meta::from_iter([("turnwright".to_owned(), json!({"stop": stop}))]));
+                return Ok(PromptResponse::new(reason).meta(meta));
             }
         }
-        Err(Error::internal_error()
-            .data("the process ends; the turn is kept and goes on when its conversation is taken up again"))
     }
 
     /// Asks the client about everything that waits. Of several prompts in one session one asks.
@@ -304,6 +320,14 @@ fn block(block: Block) -> Result<ContentBlock, Error> {
         .and_then(serde_json::from_value)
         .map_err(|error| wrong(format!("a block of the prompt is not understood: {error}")))?;
     kept.shown().map_err(|error| wrong(error.to_string()))
+}
+
+/// Never, where nobody is asked.
+async fn until_asked(asking: &mut Option<Asking<'_>>) -> Result<(), Error> {
+    match asking {
+        Some(asking) => asking.await,
+        None => std::future::pending().await,
+    }
 }
 
 pub(super) fn failed(error: &EngineError) -> Error {

@@ -64,8 +64,12 @@ impl Started {
             );
             return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
         }
-        if running.servers != servers {
-            tracing::warn!("MCP servers of a later session are not started; those of the first one serve all");
+        if let Some(other) = servers.iter().find(|server| !running.servers.contains(server)) {
+            let why = format!(
+                "{} did not come with the first session, whose MCP servers serve all of this process; start another `turnwright acp` for it",
+                called(other)
+            );
+            return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
         }
         Ok(running.host.engine().clone())
     }
@@ -126,12 +130,22 @@ async fn start(everywhere: &Everywhere, folder: &Path, servers: &[McpServer]) ->
                 }
             }
             other => {
-                let why = format!("only MCP servers over stdio can come with a session; this one is {other:?}");
+                // Its headers may hold a secret.
+                let why = format!("only MCP servers over stdio can come with a session; {} is another kind", called(other));
                 return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
             }
         }
     }
     opened.start(Needs::Everything).await.map_err(|failure| told(&failure))
+}
+
+fn called(server: &McpServer) -> String {
+    match server {
+        McpServer::Stdio(server) => format!("the MCP server `{}`", server.name),
+        McpServer::Http(server) => format!("the MCP server `{}` (HTTP)", server.name),
+        McpServer::Sse(server) => format!("the MCP server `{}` (SSE)", server.name),
+        _ => "an MCP server".to_owned(),
+    }
 }
 
 fn configured(server: &McpServerStdio) -> config::McpServer {

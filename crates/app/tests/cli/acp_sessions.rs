@@ -6,11 +6,11 @@ use std::process::Stdio;
 
 use agent_client_protocol::ErrorCode;
 use agent_client_protocol::v1::schema::{
-    ContentBlock, DeleteSessionRequest, ListSessionsRequest, LoadSessionRequest, PermissionOptionKind, SessionId,
-    SessionUpdate, StopReason,
+    ContentBlock, DeleteSessionRequest, HttpHeader, ListSessionsRequest, LoadSessionRequest, McpServer, McpServerHttp,
+    McpServerStdio, NewSessionRequest, PermissionOptionKind, SessionId, SessionUpdate, SetSessionModeRequest, StopReason,
 };
 use serde_json::{Value, json};
-use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk, text_chunk};
+use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
 use crate::editor::{Answers, prompt, session, text, with_agent, with_client};
 use crate::scripted::{asks_once, chosen};
@@ -100,6 +100,97 @@ async fn sessions_are_of_the_user_whom_the_command_line_names() {
     let hers = place.json(&["conversations", "list", "--json", "--user", "anna"]);
     assert_eq!(hers[0]["id"], session.to_string());
     assert_eq!(place.json(&["conversations", "list", "--json"]), json!([]));
+}
+
+#[tokio::test]
+async fn what_an_editor_chooses_is_kept_with_the_conversation_and_what_is_chosen_elsewhere_counts() {
+    let place = Place::with("approve = \"all\"\n");
+    let named = with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        agent.send_request(SetSessionModeRequest::new(session.clone(), "read-only")).block_task().await?;
+        Ok(session)
+    })
+    .await
+    .unwrap();
+    let told = with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, told| {
+        let loaded = agent.send_request(LoadSessionRequest::new(named.clone(), place.path(""))).block_task().await?;
+        assert_eq!(loaded.modes.unwrap().current_mode_id.to_string(), "read-only");
+        prompt(&agent, &named, "write \"hi\" to file \"b.txt\"").await?;
+        assert!(!place.path("b.txt").exists(), "it was denied before it was asked about");
+        let server = Server::start(&place);
+        server.ask(&format!("PATCH /api/v1/conversations/{named}"), &json!({"settings": {"approve": "all"}}));
+        server.stop();
+        prompt(&agent, &named, "write \"hi\" to file \"b.txt\"").await?;
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    assert!(place.path("b.txt").exists());
+    let told = told.lock().unwrap();
+    let modes: Vec<_> = told
+        .iter()
+        .filter_map(|update| match update {
+            SessionUpdate::CurrentModeUpdate(mode) => Some(mode.current_mode_id.to_string()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(modes, ["all"]);
+}
+
+#[tokio::test]
+async fn a_permission_is_asked_while_another_call_of_the_turn_runs() {
+    let model = ModelServer::start(None, |request| {
+        if results_shown(request) > 0 {
+            return vec![text_chunk("Done."), finish_chunk("stop"), Piece::Done];
+        }
+        vec![
+            call_chunk(0, "command__run", r#"{"command":"until [ -e b.txt ]; do sleep 0.05; done"}"#),
+            call_chunk(1, "filesystem__write", r#"{"path":"b.txt","content":"hi"}"#),
+            finish_chunk("tool_calls"),
+            Piece::Done,
+        ]
+    });
+    let model = model.unwrap();
+    let place = Place::new();
+    let rule = "[[approval.rules]]\ntool = \"command__run\"\naction = \"allow\"\n";
+    place.write("turnwright.toml", chosen(&model, "ask") + rule);
+    let told = with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        assert_eq!(prompt(&agent, &session, "both").await?, StopReason::EndTurn);
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    assert_eq!(text(&told), "Done.");
+}
+
+#[test]
+fn what_an_editor_sends_is_not_logged_at_any_level() {
+    let place = Place::new();
+    let asks = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+                      "params": {"protocolVersion": 1, "clientInfo": {"name": "amber lantern", "version": "1"}}});
+    let ran = place.run_with(&["acp", "--log-level", "trace"], format!("{asks}\n"));
+    assert!(ran.stdout.contains("turnwright") && ran.stderr.contains("DEBUG"), "{ran:?}");
+    assert!(!ran.stderr.contains("amber lantern"), "{}", ran.stderr);
+}
+
+#[tokio::test]
+async fn an_mcp_server_that_cannot_come_with_a_session_is_refused_by_name_alone() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let header = HttpHeader::new("Authorization", "amber lantern");
+        let far = McpServerHttp::new("far", "http://127.0.0.1:9/").headers(vec![header]);
+        let begin = |server: McpServer| NewSessionRequest::new(place.path("")).mcp_servers(vec![server]);
+        let refused = agent.send_request(begin(McpServer::Http(far))).block_task().await.unwrap_err();
+        assert!(refused.message.contains("`far`") && !format!("{refused:?}").contains("amber"), "{refused:?}");
+        session(&agent, &place).await?;
+        let late = McpServer::Stdio(McpServerStdio::new("late", "true"));
+        let refused = agent.send_request(begin(late)).block_task().await.unwrap_err();
+        assert!(refused.message.contains("`late` did not come with the first session"), "{refused:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
