@@ -12,6 +12,8 @@ pub(crate) struct Signals {
     terminate: Signal,
     /// `None` where it means something else, or nothing.
     hangup: Option<Signal>,
+    /// How many there were.
+    heard: usize,
 }
 
 impl Signals {
@@ -24,25 +26,34 @@ impl Signals {
     /// SIGINT and SIGTERM alone, for a process to which SIGHUP is no wish to stop.
     pub(crate) fn without_hangups() -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        Ok(Self { interrupt, terminate, hangup: None })
+        Ok(Self { interrupt, terminate, hangup: None, heard: 0 })
+    }
+
+    /// Whoever asked twice waits for nothing any more: the second one, at once where it was heard before.
+    pub(crate) async fn hurry(&mut self) {
+        if self.heard < 2 {
+            self.next().await;
+        }
     }
 }
 
 impl Interrupts for Signals {
     async fn next(&mut self) -> Interrupt {
-        let Self { interrupt, terminate, hangup } = self;
+        let Self { interrupt, terminate, hangup, heard } = self;
         let hung_up = async {
             match hangup {
                 Some(hangup) => hangup.recv().await,
                 None => None,
             }
         };
-        tokio::select! {
+        let next = tokio::select! {
             Some(()) = interrupt.recv() => Interrupt::Interrupt,
             Some(()) = terminate.recv() => Interrupt::Terminate,
             Some(()) = hung_up => Interrupt::Terminate,
             else => std::future::pending().await,
-        }
+        };
+        *heard = heard.saturating_add(1);
+        next
     }
 }
 

@@ -181,10 +181,13 @@ impl Injector for Found {
     }
 }
 
+/// How long the last traces may take to be sent: whoever ends the process waits for it, and no signal is heard any more.
+const LAST: Duration = Duration::from_secs(1);
+
 /// Sends what was not sent yet. At the end of the process.
 pub(crate) fn finish() {
     if let Some(provider) = PROVIDER.get()
-        && let Err(error) = provider.shutdown()
+        && let Err(error) = provider.shutdown_with_timeout(LAST)
     {
         tracing::warn!(%error, "the last traces were not sent");
     }

@@ -70,8 +70,9 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
         never = orphans.take_leave() => match never {},
     };
     let drained = tokio::select! {
+        biased;
+        () = signals.hurry() => false,
         drained = tokio::time::timeout(DRAIN, host.shutdown()) => drained.is_ok(),
-        _ = signals.next() => false,
     };
     if !drained {
         tracing::warn!("ended before everything had come to rest; open turns go on at the next start");
@@ -260,7 +261,7 @@ async fn serve_on(
         has_rested = engine.drain(grace) => if !has_rested {
             tracing::warn!("turns are stopped in the middle of a step; they go on at the next start");
         },
-        _ = signals.next() => {}
+        () = signals.hurry() => {}
     }
     tell.send_replace(true);
     // Streams end when their engine does. Turns stay open and go on at the next start.
@@ -276,6 +277,6 @@ async fn serve_on(
             Ok(Err(error)) => Err(Failure::failed(error.to_string())),
             Ok(Ok(())) | Err(_) => Ok(Exit::Done),
         },
-        _ = signals.next() => Ok(Exit::Done),
+        () = signals.hurry() => Ok(Exit::Done),
     }
 }

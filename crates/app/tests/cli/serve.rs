@@ -126,9 +126,12 @@ impl Server {
         self.end();
     }
 
-    /// Waits for the end of one that was told to end already: told again, it would not wait for what runs.
-    pub(crate) fn end(mut self) {
-        assert_eq!(wait(&mut self.child), Some(0), "{}", self.stderr.lock().unwrap());
+    /// Waits for the end of one that was told to end already: told again, it would not wait for what runs. What it logged.
+    pub(crate) fn end(mut self) -> String {
+        let code = wait(&mut self.child);
+        let said = self.said();
+        assert_eq!(code, Some(0), "{said}");
+        said
     }
 }
 

@@ -1,5 +1,6 @@
 //! Wishes to stop.
 
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -81,6 +82,27 @@ fn a_server_without_a_certificate_ends_in_order_when_its_terminal_is_closed() {
         server.signal(hangup);
         server.end();
     }
+}
+
+#[test]
+fn a_second_signal_waits_for_nothing_and_ends_what_runs() {
+    let place = Place::with("approve = \"all\"\n[server]\ngrace_ms = 3600000\n");
+    let server = Server::start(&place);
+    server.ask("POST /api/v1/conversations", &json!({"id": "c"}));
+    let content = "run the command \"echo $$ > pid; exec sleep 3600\"";
+    server.ask("POST /api/v1/conversations/c/messages", &json!({"content": content}));
+    let pid = wait_for("the command", || std::fs::read_to_string(place.path("pid")).ok()?.trim().parse::<i32>().ok());
+    let mut half_sent = std::net::TcpStream::connect(server.address()).unwrap();
+    let head = format!("POST /api/v1/conversations HTTP/1.1\r\nHost: {}\r\nContent-Length: 100\r\n\r\n{{", server.address());
+    half_sent.write_all(head.as_bytes()).unwrap();
+    server.signal(Signal::SIGTERM);
+    wait_for("that it ends", || server.said().contains("turns come to the end of their step").then_some(()));
+    server.signal(Signal::SIGTERM);
+    let said = server.end();
+    assert!(!said.contains("were still open"), "it waited for a connection: {said}");
+    wait_for("the end of the command", || kill(Pid::from_raw(pid), None).is_err().then_some(()));
+    let shown = place.json(&["conversations", "show", "c", "--json"]);
+    assert_eq!(shown["turn"]["status"], "running", "{shown}");
 }
 
 #[test]
