@@ -38,6 +38,17 @@ fn wish(line: &str) -> Option<Wish> {
     }
 }
 
+/// Reads what is wanted in the place of a value: one of the [`WORDS`] alone, since a value may well be a path such as `/a`.
+fn instead(line: &str) -> Option<Wish> {
+    match line.trim() {
+        "/decline" => Some(Wish::Decline),
+        "/cancel" => Some(Wish::Cancel),
+        "/later" => Some(Wish::Later),
+        "/stop" => Some(Wish::Stop),
+        _ => None,
+    }
+}
+
 /// What is asked and by whom, several lines without a break at the end.
 pub fn asked(question: &WaitingQuestion, look: Look) -> String {
     let server = look.paint(Paint::Strong, &clean_line(&question.source));
@@ -224,7 +235,7 @@ async fn value(
     }
     loop {
         let line = person.types(&prompt, Wanted::Detail).await?;
-        if let Some(wish) = line.trim().strip_prefix('/').and_then(wish) {
+        if let Some(wish) = instead(&line) {
             return Ok(Err(wish));
         }
         if line.trim().is_empty() {
@@ -261,4 +272,18 @@ fn prompt(field: &Field) -> String {
         (Some(other), _) => format!(" [{other}]"),
     };
     format!("{name}{about}{default}: ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_the_place_of_a_value_only_the_words_that_are_named_mean_something_else() {
+        let wishes = WORDS.split(' ').filter_map(|word| instead(word.trim_end_matches(',')));
+        assert_eq!(wishes.collect::<Vec<_>>(), [Wish::Decline, Wish::Cancel, Wish::Later, Wish::Stop]);
+        for value in ["/a", "/accept", "/d", "/n", "/c", "/l", "/s", "/e", "/yes", "decline", "/Decline"] {
+            assert_eq!(instead(value), None, "{value}");
+        }
+    }
 }

@@ -102,10 +102,13 @@ pub async fn interactive(
             }
             None if line.trim().is_empty() => Next::GoOn,
             None => {
-                let mut content = vec![ContentBlock::text(message(line))];
-                content.append(&mut attached);
+                let content = [ContentBlock::text(message(line))].into_iter().chain(attached.iter().cloned()).collect();
                 match session.say(content).await {
-                    Ok((id, told)) => turn(session, &id, told, teller, interrupts, &mut editor).await?,
+                    Ok((id, told)) => {
+                        // They stay for the next message where this one was refused.
+                        attached.clear();
+                        turn(session, &id, told, teller, interrupts, &mut editor).await?
+                    }
                     Err(
                         error @ (EngineError::Invalid { .. }
                         | EngineError::OtherSettings { .. }
