@@ -145,6 +145,10 @@ fn a_turn_its_model_calls_and_its_tool_call_are_one_trace_that_the_mcp_server_is
         assert_eq!(kind(model, key), expected, "{key}: {model:?}");
     }
     assert_eq!(attribute(turn, "turnwright.turn.status").as_deref(), Some("completed"));
+    for key in ["gen_ai.provider.name", "gen_ai.request.model"] {
+        assert!(attribute(turn, key).is_some(), "{key}: {turn:?}");
+        assert_eq!(attribute(turn, key), attribute(model, key));
+    }
     assert!(!format!("{spans:?}").contains("secret"), "what was said is in {spans:?}");
     let taken = receiver.taken.lock().unwrap();
     assert!(taken.iter().all(|(head, _)| head.starts_with("POST /v1/traces ") && head.contains("Bearer key")), "{taken:?}");

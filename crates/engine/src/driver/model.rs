@@ -62,6 +62,7 @@ impl ModelCall {
         let prompt = prompt::of(&live.id, &journal, &settings, allow_calls);
         let provider = inner.providers.get(settings.model.provider());
         let dialect = provider.as_ref().map_or_else(|_| String::new(), |provider| provider.dialect().to_owned());
+        spans::turn_asks(&dialect, &settings.model);
         let report = Report::new(inner.telemetry().clone(), spans::model_call(&live.id, &dialect, &settings.model), &prompt);
         let stream = report.span.in_scope(|| {
             let provider = provider?;

@@ -44,6 +44,8 @@ pub(crate) fn turn(conversation: &ConversationId, turn: Option<TurnId>) -> Span 
         otel.status_code = Empty,
         gen_ai.operation.name = "invoke_agent",
         gen_ai.agent.name = "turnwright",
+        gen_ai.provider.name = Empty,
+        gen_ai.request.model = Empty,
         gen_ai.conversation.id = %conversation,
         turnwright.turn.id = Empty,
         turnwright.turn.status = Empty,
@@ -53,6 +55,13 @@ pub(crate) fn turn(conversation: &ConversationId, turn: Option<TurnId>) -> Span 
         span.record("turnwright.turn.id", tracing::field::display(turn));
     }
     span
+}
+
+/// The turn, whose span is the current one, asks this model.
+pub(crate) fn turn_asks(dialect: &str, model: &ModelRef) {
+    let turn = Span::current();
+    turn.record("gen_ai.provider.name", provider_name(dialect));
+    turn.record("gen_ai.request.model", model.model());
 }
 
 /// The turn is over.
