@@ -16,6 +16,10 @@ const MAX_IDLE_BYTES: usize = 64 << 20;
 const WEIGH_EVERY: usize = MAX_IDLE_BYTES / 8;
 /// The most idle conversations that are kept.
 const MAX_IDLE: usize = 256;
+/// Up to this many bytes a conversation is read again in less time than its next turn takes by a good deal.
+const SMALL_BYTES: usize = 16 << 10;
+/// The most idle conversations of that size that are kept: many that end at once, each after a turn, would be all of the memory.
+const MAX_SMALL_IDLE: usize = 64;
 
 /// The conversations in memory. Those that are driven or watched stay; others go, the longest unused first.
 #[derive(Debug, Default)]
@@ -24,6 +28,8 @@ pub(crate) struct Registry {
     uses: AtomicU64,
     /// What has come to rest, in bytes, since room was made.
     weighed: AtomicUsize,
+    /// How many there were once room was made.
+    left: AtomicUsize,
 }
 
 impl Registry {
@@ -81,8 +87,9 @@ impl Registry {
             }
             Entry::Vacant(place) => place.insert(live).clone(),
         };
-        if all.len() > MAX_IDLE + MAX_IDLE / 4 {
-            shrink(&mut all);
+        // A quarter more than were left: each is looked at a few times at most while it is here.
+        if all.len() > (self.left.load(Ordering::Relaxed) * 5 / 4).max(MAX_SMALL_IDLE + MAX_SMALL_IDLE / 4) {
+            self.shrink(&mut all);
         }
         drop(all);
         if let Some(deleted) = deleted {
@@ -103,7 +110,12 @@ impl Registry {
     /// Makes room where what is in memory has grown too large.
     pub(crate) fn make_room(&self) {
         self.weighed.store(0, Ordering::Relaxed);
-        shrink(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner));
+        self.shrink(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn shrink(&self, all: &mut HashMap<ConversationId, Arc<Live>>) {
+        shrink(all);
+        self.left.store(all.len(), Ordering::Relaxed);
     }
 
     /// The conversation was deleted: it is forgotten, and who drives or watches it is told.
@@ -158,10 +170,12 @@ fn shrink(all: &mut HashMap<ConversationId, Arc<Live>>) {
         })
         .collect();
     idle.sort_unstable_by_key(|(last_used, ..)| std::cmp::Reverse(*last_used));
-    let mut bytes = 0_usize;
+    let (mut bytes, mut small) = (0_usize, 0_usize);
     for (place, (_, weight, id)) in idle.into_iter().enumerate() {
         bytes = bytes.saturating_add(weight);
-        if place >= MAX_IDLE || bytes > MAX_IDLE_BYTES {
+        small += usize::from(weight <= SMALL_BYTES);
+        let is_one_too_many = weight <= SMALL_BYTES && small > MAX_SMALL_IDLE;
+        if is_one_too_many || place >= MAX_IDLE || bytes > MAX_IDLE_BYTES {
             all.remove(&id);
         }
     }
@@ -189,6 +203,24 @@ mod tests {
         assert!(registry.workload().conversations <= 8, "{:?}", registry.workload());
         registry.make_room();
         assert_eq!(registry.workload().conversations, 7);
+    }
+
+    #[test]
+    fn of_many_small_ones_the_last_used_stay_and_a_larger_one_beside_them() {
+        let registry = Registry::default();
+        let made = |name: String, prompt: usize| {
+            let overlay = SettingsOverlay { system_prompt: Some("x".repeat(prompt)), ..SettingsOverlay::default() };
+            registry.keep(Arc::new(Live::new(name.parse().unwrap(), ("me".parse().unwrap(), 0), overlay, Chosen::default())));
+        };
+        made("large".to_owned(), SMALL_BYTES);
+        for number in 0..1_000 {
+            made(format!("c{number}"), 0);
+        }
+        assert!(registry.workload().conversations <= MAX_SMALL_IDLE * 5 / 4 + 1, "{:?}", registry.workload());
+        registry.make_room();
+        assert_eq!(registry.workload().conversations, MAX_SMALL_IDLE + 1);
+        let is_there = |name: &str| registry.peek(&name.parse().unwrap()).is_some();
+        assert_eq!(["large", "c999", "c936", "c935"].map(is_there), [true, true, true, false]);
     }
 
     #[test]
