@@ -92,7 +92,7 @@ pub(crate) fn finding(loaded: &Loaded, environment: &Environment) -> Option<(Lev
             (Level::Ok, format!("{what}; this system has {present}"))
         }
         (Sandbox::Required, None) => (Level::Problem, format!("no command runs: a sandbox is required, and {missing}")),
-        (Sandbox::Preferred, None) if !environment_has_helper => (Level::Note, NO_HELPER.to_owned()),
+        (Sandbox::Preferred, None) if environment.command_helper().is_empty() => (Level::Note, NO_HELPER.to_owned()),
         (Sandbox::Preferred, None) => (Level::Note, format!("commands are not confined: {missing}")),
     })
 }

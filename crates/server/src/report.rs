@@ -113,7 +113,7 @@ pub fn answer_to(journal: &Journal, turn: TurnId, said: MessageId) -> Option<api
     let its_own = answers.iter().rfind(|(_, message)| next.is_none_or(|next| message.saw < next));
     let its_own = its_own.filter(|(_, message)| message.calls().next().is_none());
     let (stored, _) = its_own.or(answers.last())?;
-    self::message(journal, MessageId(stored.seq))
+    message(journal, MessageId(stored.seq))
 }
 
 /// Tokens as the API tells them.

@@ -167,10 +167,15 @@ async fn a_permission_is_asked_while_another_call_of_the_turn_runs() {
 #[test]
 fn what_an_editor_sends_is_not_logged_at_any_level() {
     let place = Place::new();
-    let asks = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
-                      "params": {"protocolVersion": 1, "clientInfo": {"name": "amber lantern", "version": "1"}}});
-    let ran = place.run_with(&["acp", "--log-level", "trace"], format!("{asks}\n"));
-    assert!(ran.stdout.contains("turnwright") && ran.stderr.contains("DEBUG"), "{ran:?}");
+    let ask = |id: u32, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+    let lines = [
+        ask(0, "initialize", json!({"protocolVersion": 1})),
+        // From here on there is a log.
+        ask(1, "session/new", json!({"cwd": place.path(""), "mcpServers": []})),
+        ask(2, "session/set_mode", json!({"sessionId": "amber lantern", "modeId": "all"})),
+    ];
+    let ran = place.run_with(&["acp", "--log-level", "trace"], lines.join("\n") + "\n");
+    assert!(ran.stdout.contains("sessionId") && ran.stderr.contains("DEBUG"), "{ran:?}");
     assert!(!ran.stderr.contains("amber lantern"), "{}", ran.stderr);
 }
 
