@@ -29,7 +29,7 @@ pub(crate) fn may_let_in(glob: &str, source: &str) -> bool {
 
 /// Those of these qualified names that were probably meant by one that there is not: those of tools that have just this name at their
 /// sources, else the one that it is a slip for, or those of the tool that it is a slip for.
-pub(crate) fn meant<'a>(called: &str, names: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
+pub(crate) fn meant<'a>(called: &str, names: &(impl Iterator<Item = &'a str> + Clone)) -> Vec<&'a str> {
     let of = |tool: &str| names.clone().filter(|name| own_name(name) == tool).collect::<Vec<_>>();
     let exact = of(called);
     if !exact.is_empty() {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_name_without_its_source_is_known_and_so_is_a_slip() {
         let names = ["mail__send", "time__now", "weather__get_weather", "weather_2__get_weather"];
-        let is_meant = |called: &str| meant(called, names.into_iter()).join(" ");
+        let is_meant = |called: &str| meant(called, &names.into_iter()).join(" ");
         assert_eq!(is_meant("get_weather"), "weather__get_weather weather_2__get_weather");
         assert_eq!(is_meant("weather_get_weather"), "weather__get_weather");
         assert_eq!(is_meant("getWether"), "weather__get_weather weather_2__get_weather");

@@ -158,7 +158,7 @@ impl TurnRuler<'_> {
 
     fn no_such_tool(&self, call: &CallView<'_>) -> ToolResult {
         let mut names: Vec<&str> = self.offered.iter().map(|tool| tool.name.as_str()).collect();
-        let meant = meant(call.name, names.iter().copied());
+        let meant = meant(call.name, &names.iter().copied());
         names.sort_by_key(|name| !meant.contains(name));
         let more = match names.len().saturating_sub(MAX_NAMES_TOLD) {
             0 => String::new(),

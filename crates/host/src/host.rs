@@ -225,12 +225,7 @@ impl HostBuilder {
         let about = (&loaded, &environment);
         let model_providers =
             ModelProviders::new(about, providers.clone(), (store.clone(), secrets.providers), engine.clone(), unadded);
-        if let Some(limit) = loaded.config.approval.timeout() {
-            engine.limit_approvals(limit);
-        }
-        if let Some(limit_ms) = loaded.config.mcp.question_ms {
-            engine.limit_questions(Duration::from_millis(limit_ms));
-        }
+        limit_waits(&engine, &loaded);
         Ok(Host {
             loaded,
             engine,
@@ -258,6 +253,16 @@ impl HostBuilder {
             tasks: TaskTracker::new(),
             ending: CancellationToken::new(),
         })
+    }
+}
+
+/// How long people may take to decide and to answer.
+fn limit_waits(engine: &Engine, loaded: &Loaded) {
+    if let Some(limit) = loaded.config.approval.timeout() {
+        engine.limit_approvals(limit);
+    }
+    if let Some(limit_ms) = loaded.config.mcp.question_ms {
+        engine.limit_questions(Duration::from_millis(limit_ms));
     }
 }
 

@@ -92,6 +92,7 @@ async fn a_server_with_another_address_waits_for_no_other_and_keeps_what_it_has_
 #[tokio::test]
 async fn nobody_is_told_of_a_server_that_is_not_there_for_them() {
     let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("turnwright.toml"), "[mcp]\nmembers_allow = [\"127.0.0.1\"]\n").unwrap();
     let (host, _) = host(folder.path()).await;
     let [anna, ben]: [UserId; 2] = ["u_0000000000000001", "u_0000000000000002"].map(|id| id.parse().unwrap());
     let keys = json!({"url": FIRST});

@@ -273,7 +273,7 @@ async fn what_cannot_be_used_is_named_without_its_password() {
     assert!(!said.contains(secret), "{said}");
     client.batch_execute(&format!("UPDATE {}.installation SET version = 1000, oldest = 1000", schema.name)).await.unwrap();
     let newer = PostgresStore::open(&schema.options()).await.unwrap_err();
-    assert!(matches!(&newer, StoreError::Newer { what } if what.contains("version 1000, this build reads up to 7")), "{newer}");
+    assert!(matches!(&newer, StoreError::Newer { what } if what.contains("version 1000, this build reads up to 8")), "{newer}");
     let other = format!("{}x", schema.name);
     client.batch_execute(&format!("CREATE SCHEMA {other}; CREATE TABLE {other}.mine ()")).await.unwrap();
     let said = refusal(&schema.address().replace(&schema.name, &other)).await;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
+use tokio::task::JoinSet;
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::accounts::{AccountSecret, Accounts, Credential, CredentialKind, Role, Scopes, SecretHash, User};
 use turnwright_engine::artifacts::{Artifact, Artifacts};
@@ -195,7 +196,7 @@ async fn no_secret_is_in_the_database_or_in_what_is_logged() {
 async fn it_can_be_erased_while_so_much_is_written_that_the_log_is_put_back() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
-    let mut writing = tokio::task::JoinSet::new();
+    let mut writing = JoinSet::new();
     let writer = store.clone();
     writing.spawn(async move {
         for number in 0..300 {
@@ -283,16 +284,15 @@ async fn who_waits_to_write_the_database_anew_keeps_nobody_from_writing_nor_from
             std::thread::sleep(Duration::from_millis(50));
         }
     });
-    let erasing = tokio::spawn({
-        let store = Arc::clone(&store);
-        async move { store.erase().await }
-    });
+    let mut erasing = JoinSet::new();
+    let erased = Arc::clone(&store);
+    erasing.spawn(async move { erased.erase().await });
     tokio::time::sleep(Duration::from_millis(200)).await;
     let soon = Duration::from_secs(5);
     tokio::time::timeout(soon, store.create(titled("a", "{}"))).await.unwrap().unwrap();
-    assert!(!erasing.is_finished());
+    assert!(erasing.try_join_next().is_none());
     tokio::time::timeout(soon, store.close()).await.unwrap();
-    let erased = tokio::time::timeout(soon, erasing).await.unwrap().unwrap();
+    let erased = tokio::time::timeout(soon, erasing.join_next()).await.unwrap().unwrap().unwrap();
     assert_eq!(erased, Err(StoreError::Closed));
     goes_on.store(false, Ordering::Relaxed);
     beating.join().unwrap();

@@ -140,7 +140,7 @@ export function Approve({ name, title, server, text: sent, wait, place = "", dec
     ${mode === "editing" ? html`<${Arguments} name=${name} text=${written} failure=${failure} write=${(/** @type {string} */ text) => { fail(""); write(text); keep(text || null); }} />`
       : html`<${WhatWillHappen} name=${name} server=${server} text=${text} />`}
     ${failure && mode !== "editing" && html`<p class="failure" role="alert">${failure}</p>`}
-    ${mode === "ruling" && html`<${RuleEditor} rule=${always} isSending=${isSending} back=${back}
+    ${mode === "ruling" && always && html`<${RuleEditor} rule=${always} isSending=${isSending} back=${back}
       store=${(/** @type {string} */ decision, /** @type {any} */ remember) => send({ decision, remember })} />`}
     ${mode === "denying" && html`<form class="row deny" onSubmit=${(/** @type {Event} */ event) => {
       event.preventDefault();

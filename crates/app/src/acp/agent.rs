@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    AgentCapabilities, CancelNotification, CurrentModeUpdate, SessionConfigOption, SessionModeState, SessionUpdate, CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest,
+    AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, CurrentModeUpdate, DeleteSessionRequest,
     DeleteSessionResponse, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
     LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
     PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
-    SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionNotification, SessionResumeCapabilities,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
+    SessionConfigOption, SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionModeState,
+    SessionNotification, SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::{Agent, ByteStreams, Client, Error, ErrorCode};
 use blocking::Unblock;
@@ -306,15 +307,8 @@ impl Turnwright {
             let update = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode));
             client.send_notification(SessionNotification::new(request.session_id.clone(), update))?;
         }
-        let prompting = Prompting {
-            engine: &engine,
-            folder: &folder,
-            session: request.session_id,
-            conversation,
-            client,
-            prompted,
-            open,
-        };
+        let prompting =
+            Prompting { engine: &engine, folder: &folder, session: request.session_id, conversation, client, prompted, open };
         prompting.run(request.prompt).await
     }
 

@@ -18,8 +18,7 @@ use turnwright_core::{
     AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, Journal, QuestionReason, Seq, TurnId, Verdict,
 };
 use turnwright_engine::{
-    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, TurnState,
-    WaitingCall, WatchFrom,
+    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, TurnState, WaitingCall, WatchFrom,
 };
 
 use super::changes;

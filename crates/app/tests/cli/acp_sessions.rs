@@ -167,7 +167,9 @@ async fn a_permission_is_asked_while_another_call_of_the_turn_runs() {
 #[test]
 fn what_an_editor_sends_is_not_logged_at_any_level() {
     let place = Place::new();
-    let ask = |id: u32, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+    let ask = |id: u32, method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+    };
     let lines = [
         ask(0, "initialize", json!({"protocolVersion": 1})),
         // From here on there is a log.

@@ -14,6 +14,13 @@ fn send(child: &Child, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
 }
 
+/// Whether a process of these words runs, in whatever namespace.
+fn runs(words: &str) -> bool {
+    let wanted = words.replace(' ', "\0") + "\0";
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok()).any(|found| found == wanted.as_bytes())
+}
+
 /// Those of these signals that are heard: what `nohup` starts ignores SIGHUP with all that it starts itself.
 fn heard(signals: &[Signal]) -> Vec<Signal> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -89,9 +96,10 @@ fn a_second_signal_waits_for_nothing_and_ends_what_runs() {
     let place = Place::with("approve = \"all\"\n[server]\ngrace_ms = 3600000\n");
     let server = Server::start(&place);
     server.ask("POST /api/v1/conversations", &json!({"id": "c"}));
-    let content = "run the command \"echo $$ > pid; exec sleep 3600\"";
-    server.ask("POST /api/v1/conversations/c/messages", &json!({"content": content}));
-    let pid = wait_for("the command", || std::fs::read_to_string(place.path("pid")).ok()?.trim().parse::<i32>().ok());
+    // Told from all others by how long it sleeps.
+    let command = format!("sleep 3600.{}", std::process::id());
+    server.ask("POST /api/v1/conversations/c/messages", &json!({"content": format!("run the command \"exec {command}\"")}));
+    wait_for("the command", || runs(&command).then_some(()));
     let mut half_sent = std::net::TcpStream::connect(server.address()).unwrap();
     let head = format!("POST /api/v1/conversations HTTP/1.1\r\nHost: {}\r\nContent-Length: 100\r\n\r\n{{", server.address());
     half_sent.write_all(head.as_bytes()).unwrap();
@@ -100,7 +108,7 @@ fn a_second_signal_waits_for_nothing_and_ends_what_runs() {
     server.signal(Signal::SIGTERM);
     let said = server.end();
     assert!(!said.contains("were still open"), "it waited for a connection: {said}");
-    wait_for("the end of the command", || kill(Pid::from_raw(pid), None).is_err().then_some(()));
+    wait_for("the end of the command", || (!runs(&command)).then_some(()));
     let shown = place.json(&["conversations", "show", "c", "--json"]);
     assert_eq!(shown["turn"]["status"], "running", "{shown}");
 }

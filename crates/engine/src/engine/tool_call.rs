@@ -131,7 +131,7 @@ impl Engine {
     /// The tool whose name was probably meant by one that there is not, among those of this moment.
     pub fn nearest_tool(&self, name: &str) -> Option<String> {
         let catalog = self.inner.catalogs.of(&self.user);
-        meant(name, catalog.tools.iter().map(|tool| tool.definition.name.as_str())).first().map(|name| (*name).to_owned())
+        meant(name, &catalog.tools.iter().map(|tool| tool.definition.name.as_str())).first().map(|name| (*name).to_owned())
     }
 
     pub(super) fn no_such_tool(&self, name: &str) -> EngineError {

@@ -230,7 +230,7 @@ impl Writer {
         let erasing = tokio::task::spawn_blocking(move || {
             let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
             let _only = erasing.lock().unwrap_or_else(PoisonError::into_inner);
-            let (file, lock_wait) = locked().as_mut().ok_or(StoreError::Closed)?.to_be_erased()?;
+            let (file, lock_wait) = locked().as_mut().ok_or(StoreError::Closed)?.for_erasing()?;
             // While another process is waited for, others of this one write, and end.
             let _alone = erasing::alone(&file, lock_wait, || queue.is_closed())?;
             // Nobody else of this process puts it back meanwhile, for which SQLite does not wait.
@@ -401,7 +401,7 @@ impl Work {
     }
 
     /// Which file is to be written anew, and for how long another's lock is waited for.
-    fn to_be_erased(&mut self) -> Result<(PathBuf, Duration), StoreError> {
+    fn for_erasing(&mut self) -> Result<(PathBuf, Duration), StoreError> {
         match self.lost() {
             Some(lost) => Err(lost.refusal()),
             None => Ok((self.file.clone(), self.lock_wait)),
@@ -410,7 +410,7 @@ impl Work {
 
     /// Needs [`erasing::Alone`].
     fn erase(&mut self) -> Verdict {
-        self.to_be_erased()?;
+        self.for_erasing()?;
         // Nobody else writes it anew now, so who holds another lock is waited for as ever.
         let bounded = self.connection.busy_timeout(self.lock_wait).map_err(|error| failure::of(&self.file, &error));
         let erased = bounded.and_then(|()| self.erase_alone());

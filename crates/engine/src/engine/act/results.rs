@@ -121,15 +121,12 @@ impl Engine {
     }
 }
 
+/// The turn that goes on, and the definitions that are agreed to by what was decided with it.
+type GoesOn = (TurnId, Vec<Arc<ToolDefinition>>);
+
 /// The results that are not there yet, with what is answered beside them. Who brings one a second time is not told otherwise than the first time: whether it was
 /// stored may be what they did not hear. They say what the turn goes on with, so they are bounded as a message is that joins it.
-fn results(
-    inner: &Inner,
-    live: &Live,
-    state: &State,
-    given: &Given,
-    bounds: Bounds,
-) -> Result<Act<(TurnId, Vec<Arc<ToolDefinition>>)>, EngineError> {
+fn results(inner: &Inner, live: &Live, state: &State, given: &Given, bounds: Bounds) -> Result<Act<GoesOn>, EngineError> {
     let answered = answers(inner, live, state, &given.answers)?;
     let mut entries = given_anew(state, &given.results)?;
     let Some(newest) = state.journal.turn() else {

@@ -167,7 +167,9 @@ pub(crate) fn newest_try(journal: &Journal, part: &Part) -> (Part, Option<Failed
     let held = held(journal, part.after.next());
     let mut apart = journal.entry(part.after).map(|stored| Apart::of(part, &stored.entry));
     for stored in journal.entries().iter().skip_while(|stored| stored.seq <= part.after) {
-        apart.iter_mut().for_each(|apart| apart.take(stored.seq, &stored.entry));
+        if let Some(apart) = &mut apart {
+            apart.take(stored.seq, &stored.entry);
+        }
         if apart.as_ref().is_some_and(Apart::is_over) {
             // What comes of the turn answers what somebody else said.
             return (newest, None);
@@ -333,7 +335,9 @@ pub(crate) fn is_newest(journal: &Journal, part: &Part) -> bool {
     let held = held(journal, part.after.next());
     let mut apart = journal.entry(part.after).map(|stored| Apart::of(part, &stored.entry));
     let is_end = |stored: &&StoredEntry| {
-        apart.iter_mut().for_each(|apart| apart.take(stored.seq, &stored.entry));
+        if let Some(apart) = &mut apart {
+            apart.take(stored.seq, &stored.entry);
+        }
         match &*stored.entry {
             Entry::Control(Control::Suspended) => !apart.as_ref().is_some_and(Apart::waits_on),
             Entry::Control(Control::Ended { .. }) => true,
@@ -407,15 +411,27 @@ fn shown_to_answer(journal: &Journal, part: &Part) -> Option<Seq> {
     })
 }
 
+/// What the tool of a call is called.
+fn name_of(journal: &Journal, call: CallId) -> Option<&str> {
+    let Entry::Assistant(message) = &*journal.entry(call.message)?.entry else { return None };
+    let call = message.calls().nth(usize::try_from(call.index).ok()?)?;
+    Some(&call.name)
+}
+
 /// The results of client's tools that a turn was taken up again with: they are the last that was stored before it ended, but for how its
 /// model was asked with them and failed.
 fn brought_with<'a>(journal: &'a Journal, part: &Part) -> Vec<(&'a StoredEntry, &'a ToolResult)> {
+    let settings = settings(journal, part.turn);
     let is_clients = |call: CallId| {
         let since = journal.entries().iter().skip_while(|stored| stored.seq <= call.message);
         let mut since = since.take_while(|stored| stored.seq <= part.after);
-        since.any(|stored| {
+        let is_asked = since.any(|stored| {
             matches!(&*stored.entry, Entry::Question(asked) if asked.call == call && asked.reason == QuestionReason::ClientTool)
-        })
+        });
+        // A copy of a conversation has no questions.
+        is_asked
+            || name_of(journal, call)
+                .is_some_and(|name| settings.as_ref().is_some_and(|settings| settings.client_tool(name).is_some()))
     };
     let is_hiding = |stored: &StoredEntry| matches!(&*stored.entry, Entry::Control(Control::Hidden { .. }));
     let before = journal.entries().iter().rev().skip_while(|stored| stored.seq > part.after || is_hiding(stored));
