@@ -1,6 +1,7 @@
 //! Sessions of `turnwright acp` that are taken up again, listed, and go on with what was there.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -15,7 +16,7 @@ use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_ch
 use crate::editor::{Answers, prompt, session, text, with_agent, with_client};
 use crate::scripted::{asks_once, chosen};
 use crate::serve::Server;
-use crate::support::{LIMIT, Place};
+use crate::support::{LIMIT, Place, follow, wait, wait_for};
 
 #[tokio::test]
 async fn a_prompt_where_a_call_still_waits_asks_about_that_first() {
@@ -120,12 +121,14 @@ async fn what_an_editor_chooses_is_kept_with_the_conversation_and_what_is_chosen
         let server = Server::start(&place);
         server.ask(&format!("PATCH /api/v1/conversations/{named}"), &json!({"settings": {"approve": "all"}}));
         server.stop();
-        prompt(&agent, &named, "write \"hi\" to file \"b.txt\"").await?;
+        // What another process writes is noticed a moment later.
+        while !place.path("b.txt").exists() {
+            prompt(&agent, &named, "write \"hi\" to file \"b.txt\"").await?;
+        }
         Ok(told)
     })
     .await
     .unwrap();
-    assert!(place.path("b.txt").exists());
     let told = told.lock().unwrap();
     let modes: Vec<_> = told
         .iter()
@@ -170,15 +173,25 @@ fn what_an_editor_sends_is_not_logged_at_any_level() {
     let ask = |id: u32, method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
     };
-    let lines = [
-        ask(0, "initialize", json!({"protocolVersion": 1})),
+    let mut agent = place.command(&["acp", "--log-level", "trace"]);
+    let agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut agent = agent.spawn().unwrap();
+    let (told, said) = (follow(agent.stdout.take().unwrap()), follow(agent.stderr.take().unwrap()));
+    let mut input = agent.stdin.take().unwrap();
+    for (line, answer) in [
+        (ask(0, "initialize", json!({"protocolVersion": 1})), "\"id\":0"),
         // From here on there is a log.
-        ask(1, "session/new", json!({"cwd": place.path(""), "mcpServers": []})),
-        ask(2, "session/set_mode", json!({"sessionId": "amber lantern", "modeId": "all"})),
-    ];
-    let ran = place.run_with(&["acp", "--log-level", "trace"], lines.join("\n") + "\n");
-    assert!(ran.stdout.contains("sessionId") && ran.stderr.contains("DEBUG"), "{ran:?}");
-    assert!(!ran.stderr.contains("amber lantern"), "{}", ran.stderr);
+        (ask(1, "session/new", json!({"cwd": place.path(""), "mcpServers": []})), "sessionId"),
+        (ask(2, "session/set_mode", json!({"sessionId": "amber-lantern", "modeId": "all"})), "\"id\":2"),
+    ] {
+        writeln!(input, "{line}").unwrap();
+        wait_for("the answer", || told.lock().unwrap().contains(answer).then_some(()));
+    }
+    drop(input);
+    assert_eq!(wait(&mut agent), Some(0));
+    let said = said.lock().unwrap();
+    assert!(said.contains("DEBUG"), "{said}");
+    assert!(!said.contains("amber-lantern"), "{said}");
 }
 
 #[tokio::test]
