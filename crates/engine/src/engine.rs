@@ -556,9 +556,7 @@ impl Engine {
 }
 
 fn new_id() -> Result<ConversationId, EngineError> {
-    let mut bytes = [0_u8; 12];
-    getrandom::fill(&mut bytes).map_err(|error| EngineError::Invalid { what: format!("no random numbers: {error}") })?;
-    let id = format!("conv_{}", crate::names::hex(&bytes)).parse();
+    let id = format!("conv_{}", crate::names::random::<12>()?).parse();
     id.map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })
 }
 

@@ -3,6 +3,8 @@
 use sha2::{Digest, Sha256};
 use turnwright_core::nearest;
 
+use crate::EngineError;
+
 /// The longest name that every provider takes.
 const MAX_NAME_BYTES: usize = 64;
 /// Bytes of the hash at the end of a name that had to be changed.
@@ -84,6 +86,13 @@ fn hash_of(source: &str, tool: &str) -> String {
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or_default();
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// So many random bytes as [`hex`], for what is to have a name or key that nothing else has.
+pub(crate) fn random<const BYTES: usize>() -> Result<String, EngineError> {
+    let mut bytes = [0_u8; BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| EngineError::Invalid { what: format!("no random numbers: {error}") })?;
+    Ok(hex(&bytes))
 }
 
 #[cfg(test)]

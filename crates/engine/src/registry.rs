@@ -16,7 +16,7 @@ const MAX_IDLE_BYTES: usize = 64 << 20;
 const WEIGH_EVERY: usize = MAX_IDLE_BYTES / 8;
 /// The most idle conversations that are kept.
 const MAX_IDLE: usize = 256;
-/// Up to this many bytes a conversation is read again in less time than its next turn takes by a good deal.
+/// Up to this many bytes a conversation is a few dozen entries, which are soon read again.
 const SMALL_BYTES: usize = 16 << 10;
 /// The most idle conversations of that size that are kept: many that end at once, each after a turn, would be all of the memory.
 const MAX_SMALL_IDLE: usize = 64;

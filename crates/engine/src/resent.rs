@@ -5,7 +5,7 @@
 //! the last of them is the one that is sent again. Who asks says how old that may be; upkeep forgets those that are older. A new key is
 //! behind those that were known as its request came, also where they were made by a clock that is ahead.
 
-use crate::names::hex;
+use crate::names::random;
 use crate::{Engine, EngineError};
 
 /// Between which texts these keys lie; no others do.
@@ -32,9 +32,7 @@ impl Engine {
         if request.len() != HASH_DIGITS || !request.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(EngineError::Invalid { what: format!("`{request}` is no hash of a request") });
         }
-        let mut bytes = [0_u8; 12];
-        getrandom::fill(&mut bytes).map_err(|error| EngineError::Invalid { what: format!("no random numbers: {error}") })?;
-        Ok(key(request, behind(last, self.clock().now_ms()), &hex(&bytes)))
+        Ok(key(request, behind(last, self.clock().now_ms()), &random::<12>()?))
     }
 
     /// The key under which the same request was kept last, not before `since_ms`, in milliseconds since 1970 UTC.

@@ -254,9 +254,7 @@ pub(super) fn remembered(
 const ID_BYTES: usize = 5;
 
 fn new_id() -> Result<String, EngineError> {
-    let mut bytes = [0_u8; ID_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| EngineError::Invalid { what: format!("no random numbers: {error}") })?;
-    Ok(format!("rule_{}", crate::names::hex(&bytes)))
+    Ok(format!("rule_{}", crate::names::random::<ID_BYTES>()?))
 }
 
 /// The name of the rule that this request makes, however often it comes.

@@ -9,7 +9,7 @@ use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErr
 use super::Engine;
 use crate::catalog::CatalogTool;
 use crate::driver::{Aids, Keyed, run_alone};
-use crate::names::{hex, meant, qualified};
+use crate::names::{meant, qualified, random};
 use crate::ruler::{Permit, Ready};
 use crate::{Chosen, EngineError, SettingsOverlay, shown_name};
 
@@ -169,7 +169,7 @@ impl Engine {
             None => None,
         };
         let permit = Permit { _source: of_source, _overall: of_all };
-        let keyed = Keyed::Alone(under.key.map_or_else(new_key, |key| Ok(format!("as {key}")))?);
+        let keyed = Keyed::Alone(under.key.map_or_else(random::<16>, |key| Ok(format!("as {key}")))?);
         // It belongs to no conversation: this name is for its progress, which nobody watches.
         let live = Arc::new(crate::live::Live::new(
             super::new_id()?,
@@ -188,11 +188,4 @@ impl Engine {
         }
         Ok(PageCalled::Came(result))
     }
-}
-
-/// What no other call has.
-fn new_key() -> Result<String, EngineError> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|error| EngineError::Invalid { what: format!("no random numbers: {error}") })?;
-    Ok(hex(&bytes))
 }

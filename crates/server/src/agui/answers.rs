@@ -13,6 +13,7 @@ use crate::agui::input::{Resume, Status};
 use crate::agui::interrupt::Interrupt;
 use crate::arguments;
 use crate::error::ApiError;
+use crate::openai::responses::object;
 
 /// What a page answers, of which all fits to what is asked or was.
 #[derive(Debug)]
@@ -273,10 +274,5 @@ fn decided_in_words(journal: &Journal, decision: &Decision) -> String {
 }
 
 fn name_of(journal: &Journal, id: CallId) -> &str {
-    let message = journal.entries().iter().find_map(|stored| match &*stored.entry {
-        Entry::Assistant(message) if stored.seq == id.message => Some(message),
-        _ => None,
-    });
-    let call = message.and_then(|message| message.calls().nth(usize::try_from(id.index).ok()?));
-    call.map_or("a call", |call| call.name.as_str())
+    object::name_of(journal, id).unwrap_or("a call")
 }

@@ -412,7 +412,7 @@ fn shown_to_answer(journal: &Journal, part: &Part) -> Option<Seq> {
 }
 
 /// What the tool of a call is called.
-fn name_of(journal: &Journal, call: CallId) -> Option<&str> {
+pub(crate) fn name_of(journal: &Journal, call: CallId) -> Option<&str> {
     let Entry::Assistant(message) = &*journal.entry(call.message)?.entry else { return None };
     let call = message.calls().nth(usize::try_from(call.index).ok()?)?;
     Some(&call.name)
