@@ -31,8 +31,8 @@ const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORT
 /// How long sending may take.
 const SEND_LIMIT: Duration = Duration::from_secs(10);
 
-/// What sends, for as long as the process lives.
-static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
+/// What sends, for as long as the process lives, and what is known of how that goes.
+static PROVIDER: OnceLock<(SdkTracerProvider, Arc<Sending>)> = OnceLock::new();
 
 /// Whether traces are sent.
 pub(crate) fn is_on() -> bool {
@@ -66,8 +66,8 @@ where
     let client = client.map_err(|_| failed(&"no client can be made"))?.map_err(|error| failed(&error))?;
     let headers: HashMap<String, String> =
         config.otlp_headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    let why = Why::default();
-    let client = Asking { client, network: network.clone(), why: Arc::clone(&why) };
+    let sending = Arc::new(Sending::default());
+    let client = Asking { client, network: network.clone(), sending: Arc::clone(&sending) };
     let exporter = exporter.with_http_client(client).with_headers(headers).build().map_err(|error| failed(&error))?;
     let resource =
         Resource::builder().with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
@@ -75,14 +75,14 @@ where
         || environment.filled("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|all| all.split(',').any(names_the_service));
     let resource = if is_named { resource } else { resource.with_service_name("turnwright") };
     let provider = SdkTracerProvider::builder()
-        .with_batch_exporter(Told { exporter: Spans(exporter), fails: AtomicBool::new(false), why })
+        .with_batch_exporter(Told { exporter: Spans(exporter), sending: Arc::clone(&sending) })
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample))))
         .with_resource(resource.build())
         .build();
     let layer =
         tracing_opentelemetry::layer().with_tracer(provider.tracer("turnwright")).with_location(false).with_threads(false);
     // A process logs once; the provider of a second try would only go unused.
-    let _ = PROVIDER.set(provider);
+    let _ = PROVIDER.set((provider, sending));
     Ok(Some(layer.with_filter(Targets::new().with_target(spans::TARGET, LevelFilter::INFO))))
 }
 
@@ -91,15 +91,42 @@ fn names_the_service(attribute: &str) -> bool {
     attribute.split_once('=').is_some_and(|(name, value)| name.trim() == "service.name" && !value.trim().is_empty())
 }
 
-/// Where the receiver was asked and what came of it, where that was no success.
-type Why = Arc<Mutex<Option<String>>>;
+/// How sending goes.
+#[derive(Debug, Default)]
+struct Sending {
+    /// Where the receiver was asked last and what came of it, where that was no success.
+    why: Mutex<Option<String>>,
+    /// Whether it was said that nothing can be sent.
+    is_told: AtomicBool,
+}
+
+impl Sending {
+    fn asked(&self, why: Option<String>) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Says in the log that nothing can be sent, once for as long as that lasts.
+    fn fails(&self, error: &dyn std::fmt::Display) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            let why = self.why.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let error = why.unwrap_or_else(|| error.to_string());
+            tracing::warn!(error, "traces cannot be sent; those that are not are lost");
+        }
+    }
+
+    fn works(&self) {
+        if self.is_told.swap(false, Ordering::Relaxed) {
+            tracing::info!("traces are sent again");
+        }
+    }
+}
 
 /// Asks the receiver, and keeps why it could not be told: the library says that it could not, and no more.
 #[derive(Debug)]
 struct Asking<C> {
     client: C,
     network: Network,
-    why: Why,
+    sending: Arc<Sending>,
 }
 
 #[async_trait]
@@ -116,30 +143,24 @@ impl<C: HttpClient> HttpClient for Asking<C> {
                 Some(format!("{address} does not answer: {reason}"))
             }
         };
-        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        self.sending.asked(why);
         answer
     }
 }
 
-/// An exporter that says in the log where it cannot send, once for as long as it lasts: the library says so to nobody.
+/// An exporter that says in the log where it cannot send: the library says so to nobody.
 #[derive(Debug)]
 struct Told<E> {
     exporter: E,
-    fails: AtomicBool,
-    why: Why,
+    sending: Arc<Sending>,
 }
 
 impl<E: sdk::SpanExporter> sdk::SpanExporter for Told<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let sent = self.exporter.export(batch).await;
-        match (&sent, self.fails.swap(sent.is_err(), Ordering::Relaxed)) {
-            (Err(error), false) => {
-                let why = self.why.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let error = why.unwrap_or_else(|| error.to_string());
-                tracing::warn!(error, "traces cannot be sent; those that are not are lost");
-            }
-            (Ok(()), true) => tracing::info!("traces are sent again"),
-            (Err(_), true) | (Ok(()), false) => {}
+        match &sent {
+            Ok(()) => self.sending.works(),
+            Err(error) => self.sending.fails(error),
         }
         sent
     }
@@ -186,9 +207,10 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// Sends what was not sent yet. At the end of the process.
 pub(crate) fn finish() {
-    if let Some(provider) = PROVIDER.get()
+    if let Some((provider, sending)) = PROVIDER.get()
         && let Err(error) = provider.shutdown_with_timeout(LAST)
     {
-        tracing::warn!(%error, "the last traces were not sent");
+        // A receiver that fails is asked again, which alone may take as long as is waited here.
+        sending.fails(&error);
     }
 }
