@@ -30,6 +30,7 @@ pub(crate) mod referred;
 pub(crate) mod responses;
 mod retold;
 mod saying;
+pub(crate) mod seen;
 pub(crate) mod settings;
 pub(crate) mod stops;
 mod taking_over;

@@ -150,9 +150,9 @@ pub(crate) async fn begin(state: &ServerState, mut ask: Ask) -> Result<Begun, Ap
 async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>) -> Result<Begun, ApiError> {
     decides_in_one(&ask)?;
     let mut history = state.known().fingerprint(state.engine().user());
-    mark(&mut history, &ask.history.before);
+    mark(&mut history, ask.history.before.iter().map(Arc::as_ref));
     let before = history.clone();
-    mark(&mut history, &ask.history.fresh);
+    mark(&mut history, ask.history.fresh.iter().map(Arc::as_ref));
     if users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none() {
         return Err(says_nothing(&ask.history));
     }
@@ -359,7 +359,8 @@ pub(super) fn brings(ask: &Ask) -> Brings {
 
 /// Whether the request asks the model to go on after its own words, or to begin by itself, which OpenAI's API takes too.
 fn goes_on_alone(ask: &Ask) -> bool {
-    let is_quiet = |item: &Item| matches!(item.said, Said::System(_) | Said::Elsewhere { .. } | Said::Echo | Said::Nothing);
+    let is_quiet =
+        |item: &Arc<Item>| matches!(item.said, Said::System(_) | Said::Elsewhere { .. } | Said::Echo | Said::Nothing);
     let is_quiet = ask.history.fresh.iter().all(is_quiet);
     let has_anything = !ask.history.before.is_empty() || ask.history.system.is_some();
     // Pages of AG-UI come back so, to be told.

@@ -1,12 +1,15 @@
 //! Answers to calls that stand before a later item of the same answer. Clients that keep a result beside its call, or a decision beside
 //! its question, say all that an answer holds in its order (the AI SDK over Responses does): what is new is not at the end then.
 
+use std::sync::Arc;
+
 use turnwright_core::{CallId, ConversationId, Entry, Journal, Seq};
 
 use super::begin::{Ask, where_there};
 use super::decided::decision;
 use super::history::{History, Item, Said};
 use super::ids;
+use super::seen::Beginnings;
 use crate::error::ApiError;
 use crate::state::ServerState;
 
@@ -50,7 +53,7 @@ pub(super) fn answered(item: &Item) -> Option<(CallId, Option<ConversationId>)> 
 }
 
 /// Whether the answer to this call of the newest turn, which stands there in the group, is new.
-fn is_new(journal: &Journal, (group, at): (&[Item], usize), call: CallId, has_answer: bool) -> bool {
+fn is_new(journal: &Journal, (group, at): (&[Arc<Item>], usize), call: CallId, has_answer: bool) -> bool {
     if journal.turn().is_none_or(|turn| call.message <= turn.id().0) {
         return false;
     }
@@ -119,8 +122,9 @@ impl History {
         for (at, item) in std::mem::take(&mut self.before).into_iter().enumerate() {
             if places.contains(&at) { fresh.push(item) } else { before.push(item) }
         }
-        // Only messages of people are looked up by their places.
+        // Only messages of people are looked up by their places, and the order is no longer the one in which they are written.
         self.places.splice(0..0, places.iter().copied());
+        self.beginnings = Beginnings::default();
         fresh.append(&mut self.fresh);
         (self.before, self.fresh) = (before, fresh);
     }

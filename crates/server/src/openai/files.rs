@@ -1,6 +1,8 @@
 //! Files that earlier messages of a history name: what they hold is put in their place before the history is taken over, as it is in
 //! what is said now.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -16,7 +18,8 @@ use crate::state::ServerState;
 /// # Errors
 /// As for those of a message, about `messages`: one is not there, or they are more than a request may bring.
 pub(super) async fn bring(state: &ServerState, history: &mut History) -> Result<Attached, ApiError> {
-    let mut naming: Vec<&mut Item> = history.before_users_mut().filter(|item| names_files(item)).collect();
+    let naming = history.before_users_mut().filter(|item| names_files(item));
+    let mut naming: Vec<&mut Item> = naming.map(Arc::make_mut).collect();
     if naming.is_empty() {
         return Ok(Attached::default());
     }

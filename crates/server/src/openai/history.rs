@@ -1,6 +1,8 @@
 //! What a request says: the conversation as its client has it, with what is new at its end. Pure.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 use turnwright_core::{CallId, ContentBlock, Control, Entry, Journal, MessageId, TurnStatus, is_blank, text_of};
@@ -8,6 +10,7 @@ use turnwright_engine::ClientResult;
 
 use super::ids;
 use super::known::Fingerprint;
+use super::seen::Beginnings;
 
 /// One thing that was said.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,24 +115,27 @@ pub(crate) struct History {
     /// What it is told besides, for this answer alone.
     pub(crate) instructions: Option<String>,
     /// Up to the newest answer.
-    pub(crate) before: Vec<Item>,
+    pub(crate) before: Vec<Arc<Item>>,
     /// What came since.
-    pub(crate) fresh: Vec<Item>,
+    pub(crate) fresh: Vec<Arc<Item>>,
     /// The place of each of those in the request.
     pub(crate) places: Vec<usize>,
     /// The first result that is of no call, by its place in the request, and what is wrong with it.
     pub(crate) stray: Option<(usize, String)>,
+    /// How the messages of the request begin, where they are compared as they are written.
+    pub(crate) beginnings: Beginnings,
 }
 
 impl History {
     /// Sorts what was said.
-    pub(crate) fn of(items: Vec<Item>) -> Self {
+    pub(crate) fn of<I: Into<Arc<Item>>>(items: Vec<I>) -> Self {
         let mut history = Self::default();
         let mut system = Vec::new();
+        let items: Vec<Arc<Item>> = items.into_iter().map(Into::into).collect();
         history.stray = stray(&items);
         for (at, item) in items.into_iter().enumerate() {
-            match item.said {
-                Said::System(text) => system.push(text),
+            match &item.said {
+                Said::System(text) => system.push(text.clone()),
                 Said::Answer { .. } | Said::Reference { .. } => {
                     history.before.append(&mut history.fresh);
                     history.before.push(item);
@@ -176,7 +182,7 @@ impl History {
     }
 
     fn contents(&self) -> impl Iterator<Item = &[ContentBlock]> {
-        self.fresh.iter().skip(self.unsaid()).filter_map(content_of)
+        self.fresh.iter().skip(self.unsaid()).filter_map(|item| content_of(item))
     }
 
     /// Where in `fresh` begins what was not said before.
@@ -199,25 +205,31 @@ impl History {
 
     /// What is taken over where a conversation begins with the history: all up to the last thing that is no person's.
     pub(crate) fn before_users(&self) -> impl Iterator<Item = &Item> {
-        self.before.iter().chain(self.fresh.iter().take(self.first_user()))
+        self.before.iter().chain(self.fresh.iter().take(self.first_user())).map(Arc::as_ref)
     }
 
-    /// The same, to be changed.
-    pub(crate) fn before_users_mut(&mut self) -> impl Iterator<Item = &mut Item> {
+    /// How that is written, with what the model is told between; nothing where it is not known as it is written.
+    pub(crate) fn written_before_users(&self) -> Option<u64> {
+        let first = self.places.get(self.first_user()).copied();
+        self.beginnings.before(first)
+    }
+
+    /// The same, to be changed. Another request may have it too.
+    pub(crate) fn before_users_mut(&mut self) -> impl Iterator<Item = &mut Arc<Item>> {
         let first = self.first_user();
         self.before.iter_mut().chain(self.fresh.iter_mut().take(first))
     }
 
     /// What is said after that, of all that people say; nothing where no model takes it.
     pub(crate) fn after_taken_over(&self, mut said: Vec<ContentBlock>) -> Vec<ContentBlock> {
-        let before = self.fresh.iter().take(self.first_user()).skip(self.unsaid()).filter_map(content_of);
+        let before = self.fresh.iter().take(self.first_user()).skip(self.unsaid()).filter_map(|item| content_of(item));
         let count = before.map(<[ContentBlock]>::len).sum::<usize>().min(said.len());
         said.drain(..count);
         if is_blank(&said) { Vec::new() } else { said }
     }
 
     fn first_user(&self) -> usize {
-        let is_told = |item: &Item| content_of(item).is_none() && item.says_something();
+        let is_told = |item: &Arc<Item>| content_of(item).is_none() && item.says_something();
         self.fresh.iter().rposition(is_told).map_or(0, |at| at.saturating_add(1)).max(self.unsaid())
     }
 
@@ -320,7 +332,7 @@ pub(crate) fn by_name(function: &str) -> String {
 /// No call's name begins so.
 const BY_NAME: &str = "function ";
 
-fn stray(items: &[Item]) -> Option<(usize, String)> {
+fn stray(items: &[Arc<Item>]) -> Option<(usize, String)> {
     // How many calls of a name have no result yet.
     let mut open: HashMap<&str, usize> = HashMap::new();
     items.iter().enumerate().find_map(|(at, item)| match &item.said {
@@ -350,7 +362,7 @@ fn stray(items: &[Item]) -> Option<(usize, String)> {
 }
 
 /// Adds things that were said to a fingerprint. Answers that follow one another are one, as whoever told them as one marks it.
-pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
+pub(crate) fn mark<'a>(fingerprint: &mut Fingerprint, items: impl Iterator<Item = &'a Item>) {
     let mut answer: Option<(Vec<&str>, Vec<&str>)> = None;
     for item in items {
         match &item.said {
@@ -368,11 +380,11 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
         }
         match &item.said {
             Said::User(content) => {
-                fingerprint.user(&text_of(content));
+                fingerprint.user(&words_of(content));
                 content.iter().filter_map(bytes_of).for_each(|bytes| fingerprint.attached(bytes));
             }
             Said::Result { call, content, .. } => {
-                fingerprint.result(call, &text_of(content));
+                fingerprint.result(call, &words_of(content));
                 content.iter().filter_map(bytes_of).for_each(|bytes| fingerprint.attached(bytes));
             }
             Said::Approval { request: id, .. } | Said::Reference { id, .. } => fingerprint.named(id),
@@ -384,8 +396,18 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
 }
 
 fn mark_answer(fingerprint: &mut Fingerprint, answer: Option<(Vec<&str>, Vec<&str>)>) {
-    if let Some((texts, calls)) = answer {
-        fingerprint.answer(&texts.join("\n\n"), calls.into_iter());
+    let Some((texts, calls)) = answer else { return };
+    match texts.as_slice() {
+        [text] => fingerprint.answer(text, calls.into_iter()),
+        texts => fingerprint.answer(&texts.join("\n\n"), calls.into_iter()),
+    }
+}
+
+/// What [`text_of`] gives; most contents are one text, which is not copied.
+fn words_of(content: &[ContentBlock]) -> Cow<'_, str> {
+    match content {
+        [ContentBlock::Text { text }] => Cow::Borrowed(text),
+        content => Cow::Owned(text_of(content)),
     }
 }
 

@@ -13,6 +13,7 @@ use lru::LruCache;
 use turnwright_core::{ConversationId, Seq, TurnId, TurnSettings, UserId};
 use turnwright_engine::Clock;
 
+use super::seen::SeenMessages;
 use super::track::Part;
 
 /// How many histories, and requests, are remembered.
@@ -35,6 +36,7 @@ pub(crate) struct KnownHistories {
     /// The one by which conversations are made.
     clock: Arc<dyn Clock>,
     known: Mutex<Known>,
+    seen: SeenMessages,
 }
 
 #[derive(Debug)]
@@ -103,7 +105,16 @@ impl Fingerprint {
 }
 
 impl Fingerprint {
-    /// Of a history as it is written, taken over with these settings.
+    /// A message as it is written.
+    pub(crate) fn written(&mut self, message: &str) {
+        message.hash(&mut self.0);
+    }
+
+    pub(crate) fn as_number(&self) -> u64 {
+        self.0.finish()
+    }
+
+    /// Of a history as it is written, or as its fingerprint says that it is, taken over with these settings.
     pub(crate) fn of_history(mut self, written: &[u8], settings: &TurnSettings) -> Self {
         self.0.write(written);
         // What cannot be written is like nothing else.
@@ -122,7 +133,12 @@ impl Fingerprint {
 
 impl KnownHistories {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { keys: RandomState::default(), clock, known: Mutex::default() }
+        Self { keys: RandomState::default(), clock, known: Mutex::default(), seen: SeenMessages::default() }
+    }
+
+    /// The messages that came before.
+    pub(crate) fn seen(&self) -> &SeenMessages {
+        &self.seen
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

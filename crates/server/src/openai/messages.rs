@@ -11,14 +11,6 @@ use super::history::{Called, Item, Messages, Said, by_name};
 use super::parts::{blocks, plain_text};
 use crate::error::ApiError;
 
-/// The messages of a chat completion.
-///
-/// # Errors
-/// 400, with the message that is wrong.
-pub(crate) fn messages(messages: &[&RawValue]) -> Result<Vec<Item>, ApiError> {
-    messages.iter().enumerate().map(|(at, message)| self::message(at, message)).collect()
-}
-
 /// What of a message says what it is. The rest is read where it is taken over.
 #[derive(Debug, Deserialize)]
 struct WireMessage<'a> {
@@ -85,7 +77,11 @@ impl<'a> Content<'a> {
     }
 }
 
-fn message(at: usize, message: &RawValue) -> Result<Item, ApiError> {
+/// The message of a chat completion at this place.
+///
+/// # Errors
+/// 400, where it is none.
+pub(super) fn message(at: usize, message: &RawValue) -> Result<Item, ApiError> {
     let place = || format!("messages[{at}]");
     let wrong = |what: String| ApiError::invalid(format!("`{}` {what}", place())).about(place());
     let no_message = |error: serde_json::Error| wrong(format!("is no message: {error}"));

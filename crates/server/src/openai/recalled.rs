@@ -7,6 +7,8 @@
 //! more than the model's words; but for the one that a person is waited for, which names its conversation: what came after it, once they
 //! had decided elsewhere, the client was not told.
 
+use std::sync::Arc;
+
 use turnwright_core::{ContentBlock, Control, ConversationId, Entry, Journal, TurnId, text_of};
 use turnwright_engine::{EngineError, SettingsOverlay, StoreError};
 
@@ -53,7 +55,7 @@ impl Exchange {
 /// As the store's.
 pub(crate) async fn conversation_of(
     state: &ServerState,
-    before: &[Item],
+    before: &[Arc<Item>],
     history: &Fingerprint,
     settings: &SettingsOverlay,
 ) -> Result<Option<(ConversationId, TurnId, u64)>, ApiError> {
@@ -97,7 +99,7 @@ pub(crate) async fn conversation_of(
 }
 
 /// What a history says, and the conversation whose person was waited for last; nothing where a journal may say the same otherwise.
-fn of_history(items: &[Item]) -> Option<(Vec<Exchange>, Option<ConversationId>)> {
+fn of_history(items: &[Arc<Item>]) -> Option<(Vec<Exchange>, Option<ConversationId>)> {
     let mut exchanges = Exchanges::default();
     let mut waited = None;
     for item in items {
@@ -125,7 +127,7 @@ fn of_history(items: &[Item]) -> Option<(Vec<Exchange>, Option<ConversationId>)>
 }
 
 /// What the client's tools gave, and those elsewhere, as text.
-fn given_in(items: &[Item]) -> Vec<String> {
+fn given_in(items: &[Arc<Item>]) -> Vec<String> {
     let given = items.iter().filter_map(|item| match &item.said {
         Said::Result { content, .. } => Some(text_of(content)),
         Said::Elsewhere { gave, .. } => Some(gave.clone()).filter(|gave| !gave.is_empty()),
@@ -135,8 +137,8 @@ fn given_in(items: &[Item]) -> Vec<String> {
 }
 
 /// What was asked of them elsewhere, as arguments.
-fn asked_in(items: &[Item]) -> Vec<&str> {
-    items.iter().flat_map(arguments_elsewhere).collect()
+fn asked_in(items: &[Arc<Item>]) -> Vec<&str> {
+    items.iter().flat_map(|item| arguments_elsewhere(item)).collect()
 }
 
 fn has_call(journal: &Journal, asked: &str) -> bool {

@@ -84,8 +84,9 @@ mod tests {
     use turnwright_host::import;
 
     use super::list;
+    use crate::openai::history::Item;
     use crate::openai::items::items;
-    use crate::openai::messages::messages;
+    use crate::openai::messages::message;
 
     fn written(input: &Value) -> Value {
         serde_json::from_slice(&list(items(input).unwrap().iter()).unwrap()).unwrap()
@@ -154,6 +155,7 @@ mod tests {
     fn messages_of_chat_completions_stay_as_they_are_written() {
         let raw = r#"[{"role":"assistant","content":"A" },{"role":"assistant","content":null,"tool_calls":[]}]"#;
         let read: Vec<&serde_json::value::RawValue> = serde_json::from_str(raw).unwrap();
-        assert_eq!(list(messages(&read).unwrap().iter()).unwrap(), raw.as_bytes());
+        let items: Vec<Item> = read.iter().enumerate().map(|(at, one)| message(at, one).unwrap()).collect();
+        assert_eq!(list(items.iter()).unwrap(), raw.as_bytes());
     }
 }

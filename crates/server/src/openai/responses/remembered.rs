@@ -22,7 +22,7 @@ impl Remembered {
     pub(super) fn told(mut self, output: Vec<Value>, conversation: &ConversationId, turn: TurnId) {
         let Ok(items) = items(&Value::Array(output)) else { return };
         if items.iter().any(|item| matches!(item.said, Said::Answer { .. })) {
-            mark(&mut self.history, &items);
+            mark(&mut self.history, items.iter());
             self.known.remember(&self.history, conversation.clone(), turn);
         }
     }

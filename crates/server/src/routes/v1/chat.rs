@@ -17,7 +17,6 @@ use crate::openai::begin::{self, Ask, Begun, begin};
 use crate::openai::chat::{Asked, ChatFold};
 use crate::openai::chunk::TellsUsage;
 use crate::openai::history::History;
-use crate::openai::messages::messages;
 use crate::openai::settings::OurTools;
 use crate::openai::stops::Stops;
 use crate::openai::{models, settings};
@@ -50,7 +49,9 @@ pub(super) async fn complete(
     let again = Some(Again::of(&state, "v1/chat", &whole));
     refuse(&request)?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
-    let history = History::of(messages(&request.messages)?);
+    let known = state.known();
+    let (items, beginnings) = known.seen().read(known.fingerprint(state.engine().user()), &request.messages)?;
+    let history = History { beginnings, ..History::of(items) };
     let stops = Stops::of(request.stop.as_ref())?;
     let overlay = overlay(&state, &request, &history, model.clone()).await?;
     let has_form = overlay.output.is_some();
