@@ -81,6 +81,12 @@ impl Erasing {
 /// What removes for good.
 #[async_trait]
 pub trait Upkeep: Send + Sync + Debug {
+    /// Whether [`Upkeep::remove_old`] would delete any. Nothing is written.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn has_old(&self, before_ms: u64, now_ms: u64) -> Result<bool, StoreError>;
+
     /// Deletes conversations that were made, and whose newest entry was stored, before `before_ms`, which are not pinned and have
     /// no open turn, at most `limit`; looks at each and deletes it in one instant. But none that was made after another that is
     /// said to have been made between `before_ms` and `now_ms`: the clock was wrong by which it was. Times are in milliseconds since
@@ -129,21 +135,20 @@ impl Engine {
     pub async fn remove_old(&self, upkeep: &dyn Upkeep, before_ms: u64) -> Result<usize, EngineError> {
         let mut count = 0_usize;
         let now_ms = self.clock().now_ms();
-        loop {
+        let mut goes_on = upkeep.has_old(before_ms, now_ms).await?;
+        if goes_on {
+            self.owe_erasure().await?;
+        }
+        while goes_on {
             let removed = upkeep.remove_old(before_ms, now_ms, REMOVED_AT_ONCE).await?;
-            if count == 0 && !removed.is_empty() {
-                self.owe_erasure().await?;
+            if !removed.is_empty() {
+                self.inner().erasing.owe();
             }
             for id in &removed {
                 self.forget(id);
             }
             count = count.saturating_add(removed.len());
-            if removed.len() < REMOVED_AT_ONCE {
-                break;
-            }
-        }
-        if count > 0 {
-            self.inner().erasing.owe();
+            goes_on = removed.len() >= REMOVED_AT_ONCE;
         }
         self.erase_due(upkeep).await?;
         Ok(count)

@@ -23,6 +23,10 @@ struct Reluctant {
 
 #[async_trait]
 impl Upkeep for Reluctant {
+    async fn has_old(&self, _before_ms: u64, _now_ms: u64) -> Result<bool, StoreError> {
+        Ok(self.removals.load(Ordering::SeqCst) == 0)
+    }
+
     async fn remove_old(&self, _before_ms: u64, _now_ms: u64, _limit: usize) -> Result<Vec<ConversationId>, StoreError> {
         let is_first = self.removals.fetch_add(1, Ordering::SeqCst) == 0;
         Ok(is_first.then(id).into_iter().collect())
@@ -87,6 +91,48 @@ async fn a_purge_that_could_not_be_carried_out_outlives_its_process() {
     for erasures in [2, 2] {
         next.erase_due(&upkeep).await.unwrap();
         assert_eq!(upkeep.erasures.load(Ordering::SeqCst), erasures);
+    }
+}
+
+/// Removes what is old, and the process ends before it hears of that.
+#[derive(Debug, Default)]
+struct Deadly(Reluctant);
+
+#[async_trait]
+impl Upkeep for Deadly {
+    async fn has_old(&self, before_ms: u64, now_ms: u64) -> Result<bool, StoreError> {
+        self.0.has_old(before_ms, now_ms).await
+    }
+
+    async fn remove_old(&self, before_ms: u64, now_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+        let removed = self.0.remove_old(before_ms, now_ms, limit).await?;
+        if removed.is_empty() { Ok(removed) } else { std::future::pending().await }
+    }
+
+    async fn forget_requests(&self, before_ms: u64) -> Result<(), StoreError> {
+        self.0.forget_requests(before_ms).await
+    }
+
+    async fn erase(&self) -> Result<(), StoreError> {
+        self.0.erase().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_removed_for_its_age_is_overwritten_also_where_the_process_ends_at_that_moment() {
+    let documents = Arc::new(MemoryStore::default());
+    let process = async || {
+        let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
+        world.engine.keep_erasures(documents.clone());
+        world.engine.clone()
+    };
+    let upkeep = Deadly(Reluctant { erasures: AtomicUsize::new(1), ..Reluctant::default() });
+    let first = process().await;
+    tokio::time::timeout(Duration::from_secs(1), first.remove_old(&upkeep, 1)).await.unwrap_err();
+    let next = process().await;
+    for _ in 0..2 {
+        assert_eq!(next.remove_old(&upkeep, 1).await.unwrap(), 0);
+        assert_eq!(upkeep.0.erasures.load(Ordering::SeqCst), 2, "once, and no more after that");
     }
 }
 

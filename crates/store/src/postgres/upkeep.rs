@@ -74,6 +74,11 @@ async fn take_room_back(pool: &Pool) -> Result<(), StoreError> {
 
 #[async_trait]
 impl Upkeep for PostgresStore {
+    async fn has_old(&self, before_ms: u64, now_ms: u64) -> Result<bool, StoreError> {
+        let old = self.pool.ask(OLD, &[&integer(before_ms), &rows_at_most(1), &integer(now_ms)]).await?;
+        Ok(!old.rows.is_empty())
+    }
+
     async fn remove_old(&self, before_ms: u64, now_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
         let (before, now) = (integer(before_ms), integer(now_ms));
         let old = self.pool.ask(OLD, &[&before, &rows_at_most(limit), &now]).await?;

@@ -48,6 +48,21 @@ pub(super) fn forget_requests(connection: &Connection, before_ms: u64) -> rusqli
 
 #[async_trait]
 impl Upkeep for SqliteStore {
+    async fn has_old(&self, before_ms: u64, now_ms: u64) -> Result<bool, StoreError> {
+        let of = (integer(before_ms), i64::MAX, integer(now_ms));
+        let has_old = move |connection: &Connection| {
+            let mut old = connection.prepare_cached(sql::OLD_CONVERSATIONS)?;
+            let mut rows = old.query(of)?;
+            while let Some(row) = rows.next()? {
+                if row.get::<_, String>(0)?.parse::<ConversationId>().is_ok() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        self.readers.read(has_old).await
+    }
+
     async fn remove_old(&self, before_ms: u64, now_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
         let removal = Removal { before_ms, now_ms, limit, removed: Arc::default() };
         self.writer.write(Write::RemoveOld(removal.clone())).await?;

@@ -47,6 +47,7 @@ pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(ful
     let mut pinned: Vec<_> = pinned.iter().map(|record| record.id.as_str()).collect();
     pinned.sort_unstable();
     assert_eq!(pinned, ["pinned", "pinned-zero"]);
+    assert!(store.has_old(10, 60).await.unwrap());
     let mut removed = store.remove_old(10, 60, 20).await.unwrap();
     removed.sort_unstable();
     let old: [ConversationId; 2] = ["old", "said-zero"].map(|id| id.parse().unwrap());
@@ -57,6 +58,7 @@ pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(ful
     for id in ["pinned", "pinned-zero", "runs", "waits", "new", "copy"] {
         assert!(store.conversation(&id.parse().unwrap()).await.unwrap().is_some(), "{id}");
     }
+    assert!(!store.has_old(10, 60).await.unwrap());
     assert!(store.remove_old(10, 60, 20).await.unwrap().is_empty());
     store.close().await;
 }
