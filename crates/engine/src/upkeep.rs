@@ -1,5 +1,6 @@
 //! The port to what keeps a store small and forgetful.
 
+use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -7,9 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
-use turnwright_core::ConversationId;
+use turnwright_core::{ConversationId, DriverId};
 
-use crate::{Document, Documents, Engine, EngineError, StoreError};
+use crate::{Document, Documents, Engine, EngineError, Store, StoreError};
 
 pub use crate::resent::{RESENT, TIME_AT, written_time};
 
@@ -23,15 +24,34 @@ const RESTS_TIMES: u32 = 20;
 /// Only after a failure that took so long they leave it alone too: one that comes at once costs nothing.
 const LONG_FAILURE: Duration = Duration::from_secs(1);
 
-/// The kind and the key of the document that says that something deleted is to be overwritten, by whichever process lives then.
-const OWED: (&str, &str) = ("erasure", "owed");
+/// The kind of the documents that each say that something deleted is to be overwritten. The body is the process that does it, for as
+/// long as it lives; then others do.
+const OWED: &str = "erasure";
 
 /// Whether something was deleted that is not overwritten yet, and until when rounds leave that.
 #[derive(Debug, Default)]
 pub(crate) struct Erasing {
     is_due: AtomicBool,
     documents: OnceLock<Arc<dyn Documents>>,
+    deleting: Deleting,
     rests_until: Mutex<Option<Instant>>,
+}
+
+/// The keys of the documents about what is being deleted here at this moment.
+type Deleting = Arc<Mutex<HashSet<String>>>;
+
+/// That something is being deleted, until this is dropped: what is overwritten meanwhile does not settle it.
+#[derive(Debug)]
+#[must_use]
+pub struct Owed {
+    key: String,
+    deleting: Deleting,
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        self.deleting.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
 }
 
 impl Erasing {
@@ -40,29 +60,41 @@ impl Erasing {
         self.is_due.store(true, Ordering::Relaxed);
     }
 
-    /// Something is about to be deleted. It stays known if this process ends before it is overwritten.
-    async fn note(&self) -> Result<(), EngineError> {
-        let Some(documents) = self.documents.get() else { return Ok(()) };
-        // Each is another one: what is overwritten at this moment settles those before it alone.
-        let document = Document { key: OWED.1.to_owned(), body: Engine::new_id()?.to_string() };
-        Ok(documents.put_document(OWED.0, document).await?)
+    /// Something is about to be deleted by this process. It stays known if that ends before it is overwritten.
+    async fn note(&self, own: &DriverId) -> Result<Owed, EngineError> {
+        let owed = Owed { key: Engine::new_id()?.to_string(), deleting: Arc::clone(&self.deleting) };
+        self.deleting.lock().unwrap_or_else(PoisonError::into_inner).insert(owed.key.clone());
+        if let Some(documents) = self.documents.get() {
+            documents.put_document(OWED, Document { key: owed.key.clone(), body: own.0.clone() }).await?;
+        }
+        Ok(owed)
     }
 
-    async fn noted(&self) -> Result<Option<Document>, StoreError> {
-        match self.documents.get() {
-            Some(documents) => documents.document(OWED.0, OWED.1).await,
-            None => Ok(None),
+    /// The keys of what was deleted by now and is this process's to overwrite.
+    async fn noted(&self, store: &dyn Store) -> Result<Vec<String>, StoreError> {
+        let Some(documents) = self.documents.get() else { return Ok(Vec::new()) };
+        let mut noted = Vec::new();
+        for Document { key, body } in documents.documents(OWED).await? {
+            let driver = DriverId(body);
+            let is_deleted = if driver == *store.driver() {
+                !self.deleting.lock().unwrap_or_else(PoisonError::into_inner).contains(&key)
+            } else {
+                !store.is_alive(&driver).await?
+            };
+            if is_deleted {
+                noted.push(key);
+            }
         }
+        Ok(noted)
     }
 
     /// What was noted then is overwritten.
-    async fn settle(&self, noted: &Document) -> Result<(), StoreError> {
+    async fn settle(&self, noted: &[String]) -> Result<(), StoreError> {
         let Some(documents) = self.documents.get() else { return Ok(()) };
-        match documents.change_document(OWED.0, noted, None).await {
-            // More was deleted meanwhile, or another process was first.
-            Err(StoreError::Altered { .. }) => Ok(()),
-            settled => settled,
+        for key in noted {
+            documents.remove_document(OWED, key).await?;
         }
+        Ok(())
     }
 
     fn is_resting(&self) -> bool {
@@ -119,12 +151,12 @@ impl Engine {
     }
 
     /// Says that something is about to be deleted that [`Engine::erase`] is to overwrite: if this process ends before that, another
-    /// one does it.
+    /// one does it. What comes of it is held until it is deleted.
     ///
     /// # Errors
     /// Where the store fails.
-    pub async fn owe_erasure(&self) -> Result<(), EngineError> {
-        self.inner().erasing.note().await
+    pub async fn owe_erasure(&self) -> Result<Owed, EngineError> {
+        self.inner().erasing.note(self.driver()).await
     }
 
     /// Deletes what is older than this, of every user, but never what is pinned, runs or waits; how many there were. What was
@@ -136,9 +168,7 @@ impl Engine {
         let mut count = 0_usize;
         let now_ms = self.clock().now_ms();
         let mut goes_on = upkeep.has_old(before_ms, now_ms).await?;
-        if goes_on {
-            self.owe_erasure().await?;
-        }
+        let owed = if goes_on { Some(self.owe_erasure().await?) } else { None };
         while goes_on {
             let removed = upkeep.remove_old(before_ms, now_ms, REMOVED_AT_ONCE).await?;
             if !removed.is_empty() {
@@ -150,6 +180,7 @@ impl Engine {
             count = count.saturating_add(removed.len());
             goes_on = removed.len() >= REMOVED_AT_ONCE;
         }
+        drop(owed);
         self.erase_due(upkeep).await?;
         Ok(count)
     }
@@ -174,8 +205,8 @@ impl Engine {
     async fn erase_now(&self, upkeep: &dyn Upkeep) -> Result<(), EngineError> {
         let erasing = &self.inner().erasing;
         // What is deleted meanwhile may not be overwritten by this.
-        let noted = erasing.noted().await?;
-        if !erasing.is_due.swap(false, Ordering::Relaxed) && noted.is_none() {
+        let noted = erasing.noted(&*self.inner().store).await?;
+        if !erasing.is_due.swap(false, Ordering::Relaxed) && noted.is_empty() {
             return Ok(());
         }
         let begun = Instant::now();
@@ -188,9 +219,6 @@ impl Engine {
             erasing.owe();
         }
         erased?;
-        if let Some(noted) = &noted {
-            erasing.settle(noted).await?;
-        }
-        Ok(())
+        Ok(erasing.settle(&noted).await?)
     }
 }

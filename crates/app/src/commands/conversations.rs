@@ -77,11 +77,14 @@ async fn list(engine: &Engine, limit: usize, listed: Listed, output: &mut Output
 }
 
 async fn delete(host: &Host, id: &ConversationId, is_purged: bool) -> Result<(), Failure> {
-    if is_purged {
+    let owed = if is_purged {
         host.engine().conversation(id).await?;
-        host.engine().owe_erasure().await?;
-    }
+        Some(host.engine().owe_erasure().await?)
+    } else {
+        None
+    };
     host.engine().delete(id).await?;
+    drop(owed);
     if !is_purged {
         say(&format!("deleted {id}"));
         return Ok(());

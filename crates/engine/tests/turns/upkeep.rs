@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use turnwright_core::ConversationId;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{NewConversation, NewMessage, StoreError};
+use turnwright_engine::{NewConversation, NewMessage, Store, StoreError};
 use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, text};
 
 use crate::support::{Setup, engine_at, id, world};
@@ -85,12 +85,42 @@ async fn a_purge_that_could_not_be_carried_out_outlives_its_process() {
     };
     let upkeep = Reluctant::default();
     let first = process().await;
-    first.owe_erasure().await.unwrap();
+    drop(first.owe_erasure().await.unwrap());
     assert!(first.erase(&upkeep).await.is_err());
     let next = process().await;
     for erasures in [2, 2] {
         next.erase_due(&upkeep).await.unwrap();
         assert_eq!(upkeep.erasures.load(Ordering::SeqCst), erasures);
+    }
+}
+
+#[tokio::test]
+async fn what_is_still_being_deleted_is_not_settled_and_what_another_process_deletes_is_left_to_that() {
+    let disk = Arc::new(MemoryStore::default());
+    let process = |store: MemoryStore| {
+        let source = Arc::new(ScriptedSource::new("tools", []));
+        let (store, clock) = (Arc::new(store), Arc::new(ManualClock::at(1)));
+        let engine = engine_at(store.clone(), ScriptedProvider::new([]), source, Setup::default(), clock);
+        engine.keep_erasures(disk.clone());
+        (engine, store)
+    };
+    let (first, store_of_first) = process(disk.another_process());
+    let (second, _) = process(disk.another_process());
+    let upkeep = Reluctant { erasures: AtomicUsize::new(1), ..Reluctant::default() };
+    let erasures = || upkeep.erasures.load(Ordering::SeqCst) - 1;
+    let deleting = first.owe_erasure().await.unwrap();
+    // Another deletion is over meanwhile.
+    drop(first.owe_erasure().await.unwrap());
+    first.erase(&upkeep).await.unwrap();
+    second.erase_due(&upkeep).await.unwrap();
+    assert_eq!(erasures(), 1);
+    drop(deleting);
+    second.erase_due(&upkeep).await.unwrap();
+    assert_eq!(erasures(), 1, "the first is there to do it");
+    store_of_first.close().await;
+    for _ in 0..2 {
+        second.erase_due(&upkeep).await.unwrap();
+        assert_eq!(erasures(), 2);
     }
 }
 

@@ -277,11 +277,12 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let is_purged = query.is_asked_for()?;
     let changing = state.changing_settings().lock().await;
+    let mut owed = None;
     loop {
         let before = state.engine().conversation(&id).await?;
         tag(&settings::conversation(before.clone())).must_match(&headers)?;
-        if is_purged {
-            state.engine().owe_erasure().await?;
+        if is_purged && owed.is_none() {
+            owed = Some(state.engine().owe_erasure().await?);
         }
         let deleted = if Conditions::is_any(&headers) {
             state.engine().delete_unchanged(&before).await
@@ -296,7 +297,7 @@ pub(super) async fn delete(
     }
     state.known().seen().forget();
     // To overwrite it takes as long as the database is large, and others have settings to change.
-    drop(changing);
+    drop((changing, owed));
     if let Some(upkeep) = state.upkeep().filter(|_| is_purged).cloned() {
         let engine = state.engine().clone();
         let erased = state.engine().carry_through(async move { engine.erase(&*upkeep).await }).await?;
