@@ -73,16 +73,20 @@ impl Engine {
     /// The rules that were remembered, hold and concern the user for whom this handle acts, the oldest first.
     pub async fn rules(&self) -> Vec<Remembered> {
         self.inner.refresh_rules().await;
+        let open = self.inner.store.open_turns().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the rules of open turns cannot be told");
+            Vec::new()
+        });
         let mut own = Vec::new();
         for rule in self.inner.rules.known().iter().map(|rule| &rule.remembered) {
             let is_own = match &rule.reach {
                 Reach::Everyone => true,
                 Reach::User(user) => *user == self.user,
                 Reach::Conversation(conversation) => self.conversation(conversation).await.is_ok(),
-                // That of a turn which is over holds again if the turn is tried again.
+                // That of a turn which is over holds again if the turn is tried again. None is ever taken away, so no journal is read.
                 Reach::Turn(conversation, turn) => {
-                    let is_open = |journal: &Journal| journal.open_turn().is_some_and(|open| open.id() == *turn);
-                    self.look(conversation, is_open).await.unwrap_or(false)
+                    let is_open = open.iter().any(|open| open.conversation == *conversation && open.turn == *turn);
+                    is_open && self.conversation(conversation).await.is_ok()
                 }
             };
             if is_own {

@@ -111,6 +111,18 @@ async fn a_remembered_refusal_refuses_the_like() {
 }
 
 #[tokio::test]
+async fn a_rule_of_a_turn_is_told_for_as_long_as_that_is_open() {
+    let world = waits(&["/a", "/b"], [Answer::whole([text("Done.")])]).await;
+    let remember = Some(Remember::proposed(Scope::Turn));
+    world.engine.decide_and_remember(&world.id, first_call(), choice(Verdict::Allow), remember).await.unwrap();
+    assert_eq!(world.engine.rules().await.len(), 1);
+    let other = CallId { index: 1, ..first_call() };
+    world.engine.decide(&world.id, other, choice(Verdict::Allow)).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap(), completed());
+    assert_eq!(world.engine.rules().await, []);
+}
+
+#[tokio::test]
 async fn a_rule_reaches_as_far_as_its_scope_and_goes_with_its_conversation() {
     for (scope, in_next_turn, in_another) in [
         (Scope::Turn, TurnState::Parked, TurnState::Parked),
