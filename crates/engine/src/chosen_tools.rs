@@ -10,19 +10,45 @@ const KEEPS_OUT: char = '!';
 #[derive(Debug, Clone)]
 pub struct ChosenTools {
     /// Each with whether it lets in, the last first.
-    globs: Vec<(GlobMatcher, bool)>,
+    globs: Vec<(Fits, bool)>,
+}
+
+/// What a glob fits. Most are names, since people choose tool by tool, and lists are read for each call: a pattern takes
+/// hundreds of times as long to make ready.
+#[derive(Debug, Clone)]
+enum Fits {
+    Name(String),
+    Pattern(GlobMatcher),
+}
+
+impl Fits {
+    /// `None` where it is no glob.
+    fn of(glob: &str) -> Option<Self> {
+        if glob.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+            matcher(glob).map(Self::Pattern)
+        } else {
+            Some(Self::Name(glob.to_owned()))
+        }
+    }
+
+    fn is(&self, name: &str) -> bool {
+        match self {
+            Self::Name(known) => known == name,
+            Self::Pattern(pattern) => pattern.is_match(name),
+        }
+    }
 }
 
 impl ChosenTools {
     /// Those of these globs. What is no glob fits nothing.
     pub fn of(globs: &[String]) -> Self {
-        let built = globs.iter().rev().filter_map(|glob| Some((matcher(of_glob(glob))?, lets_in(glob))));
+        let built = globs.iter().rev().filter_map(|glob| Some((Fits::of(of_glob(glob))?, lets_in(glob))));
         Self { globs: built.collect() }
     }
 
     /// Whether a tool of this name is among them.
     pub fn has(&self, name: &str) -> bool {
-        self.globs.iter().find(|(glob, _)| glob.is_match(name)).is_some_and(|(_, lets_in)| *lets_in)
+        self.globs.iter().find(|(glob, _)| glob.is(name)).is_some_and(|(_, lets_in)| *lets_in)
     }
 }
 
@@ -79,6 +105,8 @@ mod tests {
         assert_eq!(of("* !lab__* lab__look"), "lab__look web__fetch");
         assert_eq!(of("!lab__touch *"), "lab__look lab__touch web__fetch");
         assert_eq!(of("!lab__touch"), "");
+        assert_eq!(of("lab__[lt]o* !{lab__touch} lab__touc]"), "lab__look");
+        assert_eq!(of("lab lab__ look lab__loo? Lab__touch"), "lab__look");
     }
 
     #[test]
