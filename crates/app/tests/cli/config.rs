@@ -93,6 +93,20 @@ fn the_data_directory_is_created_and_another_database_can_be_named() {
 }
 
 #[test]
+fn the_unit_starts_a_server_again_whose_database_is_not_there_yet() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/turnwright.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    let place = Place::new();
+    let database = "postgres://ada:secret@127.0.0.1:1/turnwright";
+    let ran = place.run(&["serve", "--listen", "127.0.0.1:0", "--database", database]);
+    let code = ran.code.unwrap().to_string();
+    let mut prevented =
+        unit.lines().filter_map(|line| line.strip_prefix("RestartPreventExitStatus=")).flat_map(str::split_whitespace);
+    assert!(unit.lines().any(|line| line == "Restart=on-failure") && code != "0", "{ran:?}");
+    assert!(!prevented.any(|status| status == code), "{ran:?}");
+}
+
+#[test]
 fn the_deployment_files_set_what_there_is() {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let text = |name: &str| std::fs::read_to_string(deploy.join(name)).unwrap();
