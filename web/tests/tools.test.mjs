@@ -131,8 +131,21 @@ test("a tool that is chosen and not there at the moment stays chosen", async () 
   const answered = page.waitForResponse((answer) => answer.request().method() === "PATCH");
   await page.getByRole("dialog").getByLabel(/Run a command/).check();
   await (await answered).finished();
-  assert.deepEqual((await place.api(`/conversations/${id}`)).tools.filter((name) => !name.startsWith("!")).sort(),
-    ["command__run", "filesystem__read", "gone__tool", "later__*"]);
+  assert.deepEqual((await place.api(`/conversations/${id}`)).tools, ["filesystem__read", "gone__tool", "later__*", "command__run"]);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a tool that is kept out and not there at the moment stays so", async () => {
+  const { id } = await place.api("/conversations", { tools: ["*", "!gone__tool"] });
+  const page = await lookAt(place, { path: `/#/c/${id}` });
+  await page.getByRole("button", { name: "Tools", exact: true }).click();
+  const box = page.getByRole("dialog").getByLabel(/Run a command/);
+  for (const [isOn, tools] of [[false, ["*", "!gone__tool", "!command__run"]], [true, ["*", "!gone__tool", "command__run"]]]) {
+    const answered = page.waitForResponse((answer) => answer.request().method() === "PATCH");
+    await box.setChecked(isOn);
+    await (await answered).finished();
+    assert.deepEqual((await place.api(`/conversations/${id}`)).tools, tools);
+  }
   assert.deepEqual(page.wrong, []);
 });
 
@@ -159,8 +172,7 @@ test("the boxes of the tools are what is stored, however long that takes and whe
   await first.continue();
   await (await next(2)).continue();
   await until(async () => (await place.api(`/conversations/${id}`)).tools?.includes("!command__run"));
-  const { tools } = await place.api(`/conversations/${id}`);
-  assert.deepEqual([tools[0], tools.includes("!filesystem__delete"), tools.includes("filesystem__read")], ["*", true, true]);
+  assert.deepEqual((await place.api(`/conversations/${id}`)).tools, ["*", "!filesystem__delete", "!command__run"]);
   await box(/^Write a file/).uncheck();
   await (await next(3)).abort();
   await dialog.getByRole("alert").getByText("The server cannot be reached.").waitFor();

@@ -26,25 +26,33 @@ function Tools({ conversation, store, close }) {
   /** As they were stored last, and as somebody wants them. */
   const lists = useRef(/** @type {any[][]} */ ([]));
   const [q, search] = useState("");
-  const named = (conversation ? conversation.info.value : draft.value)?.tools ?? ["*"];
+  /** As it is at this moment. @returns {string[] | null | undefined} */
+  const named = () => (conversation ? conversation.info.value : draft.value)?.tools;
   useEffect(() => {
     dialog.current?.showModal();
     const asked = listed(conversation ? `${conversation.path}/tools/available` : "/tools");
     asked.then((all) => {
-      const lastFor = (/** @type {string} */ id) => named.findLast((/** @type {string} */ name) => name === "*" || name.replace("!", "") === id);
+      const lastFor = (/** @type {string} */ id) => (named() ?? ["*"]).findLast((name) => name === "*" || name.replace("!", "") === id);
       const there = all.map((/** @type {any} */ tool) => ({ enabled: !/^!|^$/.test(lastFor(tool.id) ?? ""), ...tool }));
       lists.current = [there, there];
       list(there);
     }, (error) => fail(sentence(error)));
   }, []);
-  const choose = async (/** @type {(tool: any) => boolean} */ isOffered, /** @type {string[]} */ before = named) => {
+  const choose = async (/** @type {(tool: any) => boolean} */ isOffered, isAnew = false) => {
     const chosen = (tools ?? []).map((tool) => ({ ...tool, enabled: isOffered(tool) }));
+    const before = isAnew ? [] : (tools ?? []);
     list((lists.current[1] = chosen));
     fail("");
     try {
-      // The last that fits decides: what is said of tools that are not there at the moment stays.
-      const others = before.filter((name) => chosen.every(({ id }) => id !== name.replace("!", "")));
-      await store({ tools: chosen.every(({ enabled }) => enabled) ? null : [...others, ...chosen.map(({ id, enabled }) => (enabled ? "" : "!") + id)] });
+      // The last that fits decides: of those that stay as they are nothing is said, there may be thousands, and what is said of those that
+      // are not there at the moment stays.
+      const offered = before.flatMap(({ id, enabled }) => (enabled ? [id] : []));
+      const had = new Set(offered);
+      const changed = new Map(chosen.filter(({ id, enabled }) => enabled !== had.has(id)).map(({ id, enabled }) => [id, (enabled ? "" : "!") + id]));
+      const names = isAnew ? [] : (named() ?? (offered.length < before.length ? offered : ["*"]));
+      const others = names.filter((name) => !changed.has(name.replace("!", "")));
+      const isAll = chosen.every(({ enabled }) => enabled) && others.every((name) => !name.startsWith("!"));
+      await store({ tools: isAll ? null : [...others, ...changed.values()] });
       lists.current[0] = chosen;
     } catch (error) {
       fail(sentence(error));
@@ -54,7 +62,7 @@ function Tools({ conversation, store, close }) {
   };
   const shown = (tools ?? []).filter((tool) => `${tool.id} ${tool.title ?? ""} ${tool.description}`.toLowerCase().includes(q.toLowerCase()));
   const chooseShown = (/** @type {boolean} */ isOffered) =>
-    choose((tool) => (shown.includes(tool) ? isOffered : tool.enabled), isOffered || q ? undefined : []);
+    choose((tool) => (shown.includes(tool) ? isOffered : tool.enabled), q === "");
   const servers = [...new Set(shown.map((tool) => tool.server_id))];
   return html`<dialog ref=${dialog} onClose=${close} class="wide-dialog" aria-label="Tools of this conversation">
     <div class="dialog">
