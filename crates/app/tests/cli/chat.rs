@@ -109,6 +109,11 @@ fn a_choice_of_tools_that_leaves_none_is_told() {
     let said = |words: &[&str]| place.run(&[&["chat", "hello"], words].concat()).stderr;
     assert_eq!(said(&["--tools", "zzz__*"]), "warning: no tool matches `zzz__*`\n");
     assert_eq!(said(&["--tools", "zzz__*", "--tools", "filesystem__*"]), "warning: no tool matches `zzz__*`\n");
+    assert_eq!(
+        said(&["--tools", "!zzz__*,!filesystem__*"]),
+        "warning: no tool is offered, since `!zzz__*,!filesystem__*` only keeps out; `--tools '*,!zzz__*,!filesystem__*'` offers all others\n"
+    );
+    assert_eq!(said(&["--tools", "*,!filesystem__*"]), "");
     assert_eq!(said(&["--tools", "filesystem__*"]), "");
 }
 
