@@ -1,5 +1,6 @@
 //! The host of the editor's folder, started by its first session.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::v1::schema::{McpServer, McpServerStdio};
@@ -64,7 +65,7 @@ impl Started {
             );
             return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
         }
-        if let Some(other) = servers.iter().find(|server| !running.servers.contains(server)) {
+        if let Some(other) = servers.iter().find(|server| !running.servers.iter().any(|known| are_alike(known, server))) {
             let why = format!(
                 "{} did not come with the first session, whose MCP servers serve all of this process; start another `turnwright acp` for it",
                 called(other)
@@ -137,6 +138,14 @@ async fn start(everywhere: &Everywhere, folder: &Path, servers: &[McpServer]) ->
         }
     }
     opened.start(Needs::Everything).await.map_err(|failure| told(&failure))
+}
+
+/// Whether both are started alike: an editor may say variables in another order each time.
+fn are_alike(one: &McpServer, other: &McpServer) -> bool {
+    let (McpServer::Stdio(one), McpServer::Stdio(other)) = (one, other) else { return one == other };
+    let [variables, others] = [one, other]
+        .map(|server| server.env.iter().map(|variable| (&*variable.name, &*variable.value)).collect::<BTreeMap<_, _>>());
+    (&one.name, &one.command, &one.args, variables) == (&other.name, &other.command, &other.args, others)
 }
 
 fn called(server: &McpServer) -> String {

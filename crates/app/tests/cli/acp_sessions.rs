@@ -7,8 +7,9 @@ use std::process::Stdio;
 
 use agent_client_protocol::ErrorCode;
 use agent_client_protocol::v1::schema::{
-    ContentBlock, DeleteSessionRequest, HttpHeader, ListSessionsRequest, LoadSessionRequest, McpServer, McpServerHttp,
-    McpServerStdio, NewSessionRequest, PermissionOptionKind, SessionId, SessionUpdate, SetSessionModeRequest, StopReason,
+    ContentBlock, DeleteSessionRequest, EnvVariable, HttpHeader, ListSessionsRequest, LoadSessionRequest, McpServer,
+    McpServerHttp, McpServerStdio, NewSessionRequest, PermissionOptionKind, SessionId, SessionUpdate, SetSessionModeRequest,
+    StopReason,
 };
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
@@ -207,6 +208,25 @@ async fn an_mcp_server_that_cannot_come_with_a_session_is_refused_by_name_alone(
         let late = McpServer::Stdio(McpServerStdio::new("late", "true"));
         let refused = agent.send_request(begin(late)).block_task().await.unwrap_err();
         assert!(refused.message.contains("`late` did not come with the first session"), "{refused:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn an_mcp_server_that_came_with_the_first_session_is_known_whatever_the_order_of_its_variables() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let begin = |names: [&str; 2]| {
+            let variables = names.map(|name| EnvVariable::new(name, "amber lantern")).to_vec();
+            let server = McpServerStdio::new("own", "true").env(variables);
+            NewSessionRequest::new(place.path("")).mcp_servers(vec![McpServer::Stdio(server)])
+        };
+        agent.send_request(begin(["ONE", "OTHER"])).block_task().await?;
+        agent.send_request(begin(["OTHER", "ONE"])).block_task().await?;
+        let refused = agent.send_request(begin(["OTHER", "THIRD"])).block_task().await.unwrap_err();
+        assert!(refused.message.contains("`own` did not come with the first session"), "{refused:?}");
         Ok(())
     })
     .await
