@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { diff, ends } from "../page/lib/diff.js";
 import { closeBrowser, lookAt, say, startPlace, until } from "./place.mjs";
@@ -296,6 +297,42 @@ test("after a decision the keys are at the next question", async () => {
   await untilDecided(page, "d");
   await isOver(page);
   assert.deepEqual(await page.locator(".card .word").allInnerTexts(), ["done", "denied"]);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("the answers to a question are seen where they stay, whatever is still told of it", async () => {
+  const page = await lookAt(place, { width: 390 });
+  for (const path of ["**/conversations/*/calls", "**/tools/call"]) {
+    await page.route(path, async (route) => {
+      await setTimeout(700);
+      await route.fallback();
+    });
+  }
+  await page.evaluate(() => {
+    window.places = new Set();
+    let last;
+    // After a picture, since what is scrolled is scrolled with it.
+    const look = () => {
+      const answer = document.querySelector(".approve button");
+      const at = answer && getComputedStyle(answer).visibility === "visible" ? Math.round(answer.getBoundingClientRect().top) : undefined;
+      if (at !== undefined && at === last) window.places.add(at);
+      last = at;
+      requestAnimationFrame(() => window.setTimeout(look));
+    };
+    look();
+  });
+  const gate = place.model.gate("still");
+  await say(page, 'partly still filesystem__write {"path":"a.txt","content":"hello file\\nand more\\n"}');
+  await gate.reached;
+  gate.open();
+  await question(page).focus();
+  await page.keyboard.press("n");
+  await page.getByRole("button", { name: "always" }).waitFor();
+  await question(page).getByText("1 line added, 0 removed").waitFor();
+  await page.waitForTimeout(300);
+  assert.equal(await page.evaluate(() => window.places.size), 1);
+  await page.keyboard.press("d");
+  await isOver(page);
   assert.deepEqual(page.wrong, []);
 });
 

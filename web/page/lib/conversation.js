@@ -203,7 +203,9 @@ export class OpenConversation {
       page = await this.#page(`limit=${FIRST_TURNS}`);
       known.length = 0;
     }
-    const waits = info.turn && info.turn.status !== "completed" ? await waitsAt(`${this.path}/calls`, { signal }) : [];
+    // What was told of the conversation itself is older.
+    const status = page.data.at(-1)?.status ?? "completed";
+    const waits = status !== "completed" ? await waitsAt(`${this.path}/calls`, { signal }) : [];
     batch(() => {
       this.seen = info.last_seq ?? 0;
       this.told(info);
@@ -214,7 +216,6 @@ export class OpenConversation {
       this.turns.value = [...before, ...page.data.map((/** @type {any} */ told) => this.#turn(told))];
       this.waiting.value = new Map(waits.map((/** @type {any} */ wait) => [wait.id, wait]));
       this.#settle();
-      const status = this.last?.status;
       this.state.value = status === "running" ? "running" : status === "suspended" ? "waiting" : "idle";
     });
     this.page.onChange();
@@ -290,7 +291,7 @@ export class OpenConversation {
       const waits = await waitsAt(`${this.path}/calls`, { signal: this.closing.signal });
       this.waiting.value = new Map(waits.map((/** @type {any} */ wait) => [wait.id, wait]));
     } catch {
-      // It can be answered without, and is asked for again where the turn parks.
+      // It can be answered without, if later, and is asked for again where the turn parks.
     }
   }
 

@@ -38,10 +38,11 @@ export function forgetWritten(place) {
 }
 
 /**
- * @param {{name: string, title: string, server: string, text: string, wait: any, place?: string, decide: (body: any) => Promise<any>}} props
- * `text`: the arguments as they are sent; `place`: where changed arguments and a reason are kept until they are decided about
+ * @param {{name: string, title: string, server: string, text: string, wait: any, isKnown?: boolean, place?: string, decide: (body: any) => Promise<any>}} props
+ * `text`: the arguments as they are sent; `isKnown`: whether `wait` is what the server told of the question; `place`: where changed arguments
+ * and a reason are kept until they are decided about
  */
-export function Approve({ name, title, server, text: sent, wait, place = "", decide }) {
+export function Approve({ name, title, server, text: sent, wait, isKnown = true, place = "", decide }) {
   const kept = useRef(stored(place, "")).current;
   const why = useRef(stored(reasonAt(place), "")).current;
   const [mode, turn] = useState(/** @type {Mode} */ (kept ? "editing" : why ? "denying" : "asking"));
@@ -130,10 +131,11 @@ export function Approve({ name, title, server, text: sent, wait, place = "", dec
     const key = keys[event.key];
     if (mode !== "asking" || !key || /TEXTAREA|INPUT|SELECT/.test(at) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
+    if (isHidden(box.current)) return;
     // A key that is held decides about nothing more, and what came under the keys by itself is to be seen first.
     if (!event.repeat && performance.now() - moved_ms > LOOK_MS) key();
   };
-  return html`<div class="approve" role="group" tabindex="-1" ref=${box} aria-label=${`Decision about ${title}`} onKeyDown=${onKey}>
+  return html`<div class=${`approve${isKnown ? "" : " looking"}`} role="group" tabindex="-1" ref=${box} aria-label=${`Decision about ${title}`} onKeyDown=${onKey}>
     <p class="why">${reasons[wait.reason] ?? reasons.approval}
       ${" "}<span class="faint">${wait.rule ? html`Why: <code>${wait.rule}</code>.` : wait.note}</span></p>
     ${wait.reason === "definition_changed" && html`<${ChangedDefinition} name=${name} />`}
@@ -174,6 +176,12 @@ function Choices({ wait, isSending, canAllow, send, edit, turn }) {
       ${choice("in this conversation", { decision: "allow", remember: "conversation" }, "", "c")}
       <button onClick=${() => turn("ruling")} aria-keyshortcuts="a">always… <kbd aria-hidden="true">a</kbd></button>
       <span class="faint rule-line">stores <code>${ruleWords(wait.always)}</code></span></div>`}`;
+}
+
+/** Whether the answers are not there yet: they never move while somebody goes for one of them. @param {Element | null} box */
+function isHidden(box) {
+  const row = box?.querySelector(".row");
+  return row ? getComputedStyle(row).visibility === "hidden" : false;
 }
 
 /** What is to have the focus once this question is gone. @param {HTMLElement | null} box @returns {HTMLElement | null} */

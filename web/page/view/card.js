@@ -60,7 +60,7 @@ export function CallCard({ part, conversation, isOpen }) {
     ${part.progress && html`<div class="closed-only"><${ProgressBar} progress=${part.progress} /></div>`}
     <${McpApp} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />
     ${isAsking && html`<${Approve} name=${part.name} title=${name} server=${part.server} text=${wait?.arguments ?? JSON.stringify(part.input ?? {})} place=${place}
-      wait=${wait ?? { reason: "approval", rule: null, note: part.approval?.reason, approval_id: part.approval?.id }}
+      isKnown=${wait !== undefined} wait=${wait ?? { reason: "approval", rule: null, note: part.approval?.reason, approval_id: part.approval?.id }}
       decide=${(/** @type {any} */ body) => conversation.decide(part.key, body)} />`}
   </div>`;
 }

@@ -54,16 +54,17 @@ function Changed({ name, path, text, edits }) {
       else find({ state: read.outcome === "not_found" ? "none" : "unknown", ...nothing });
     }, () => find({ state: "unknown", ...nothing }));
   }, [path]);
+  const looking = found.state === "looking" && html`<i class="looking"></i>`;
   if (edits === null) {
     const label = `Writes ${path}${found.state === "none" ? ", a new file" : ""}`;
-    return html`<${Diff} label=${label} before=${found.state === "there" ? found.text : null} after=${text ?? ""} />
+    return html`${looking}<${Diff} label=${label} before=${found.state === "there" ? found.text : null} after=${text ?? ""} />
       ${found.isPart && html`<p>The file goes on behind what is shown of it: all of it is replaced.</p>`}`;
   }
   const label = `Changes ${path}`;
   const after = found.state === "there" && !found.isPart ? edited(found.text, edits) : null;
   if (after !== null) return html`<${Diff} label=${label} before=${found.text} after=${after} />`;
   const side = (/** @type {"before" | "after"} */ which) => edits.map((edit) => edit[which]).join("\n…\n");
-  return html`<${Diff} label=${label} before=${side("before")} after=${side("after")} />
+  return html`${looking}<${Diff} label=${label} before=${side("before")} after=${side("after")} />
     ${edits.some((edit) => edit.isAll) && html`<p>Wherever that stands in the file.</p>`}
     ${found.state === "there" && html`<p>The file does not hold that to the letter${found.isPart ? " in the part that was read" : ""}: it is looked for with other spaces and line ends too.</p>`}`;
 }
@@ -106,14 +107,14 @@ export const quoted = (word) => (/^[\w./:=@%+-]+$/.test(word) ? word : `'${Strin
 
 /** How a tool is another one than it was when it was last agreed to. @param {{name: string}} props */
 export function ChangedDefinition({ name }) {
-  const [reason, know] = useState("");
+  const [reason, know] = useState(/** @type {string | null} */ (null));
   useEffect(() => {
     const [server, ...tool] = name.split("__");
     call(`/mcp/servers/${part(server ?? "")}/tools`).then(({ set_aside }) => {
       const aside = set_aside.find((/** @type {any} */ other) => other.tool_name === tool.join("__"));
       know(aside?.reason.split("\n").slice(1).map((/** @type {string} */ line) => line.trim()).join("\n") ?? "");
-    }, () => {});
+    }, () => know(""));
   }, [name]);
-  if (reason === "") return null;
+  if (!reason) return reason === null && html`<i class="looking"></i>`;
   return html`<${Code} code=${reason} language="diff" label="What changed in the tool" isDone=${true} />`;
 }
