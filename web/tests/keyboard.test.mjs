@@ -39,7 +39,8 @@ test("a conversation is had, decided about and left by keys alone, and what happ
   await page.keyboard.type('tool filesystem__write {"path":"keys.txt","content":"x"}');
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Allow once" }).waitFor();
-  await said(page, "Waiting for your decision");
+  // Two say so, in the order in which they learn of it.
+  await said(page, "for your decision");
   await page.keyboard.press("Escape");
   await page.waitForFunction(() => document.activeElement?.classList.contains("approve"));
   await tabTo(page, /^Allow once/);
