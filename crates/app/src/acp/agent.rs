@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, CurrentModeUpdate, DeleteSessionRequest,
+    AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest,
     DeleteSessionResponse, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
     LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
     PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
     SessionConfigOption, SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionModeState,
-    SessionNotification, SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
+    SessionNotification, SessionResumeCapabilities, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+    SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::{Agent, ByteStreams, Client, Error, ErrorCode};
 use blocking::Unblock;
@@ -241,13 +241,13 @@ impl Turnwright {
         conversation: ConversationId,
     ) -> Result<(SessionModeState, Vec<SessionConfigOption>), Error> {
         let of = Session { engine, conversation };
-        Ok((self.choices.modes(session, &of).await?, self.choices.options(&of).await?))
+        Ok((self.choices.modes(session, &of).await?, self.choices.options(session, &of).await?))
     }
 
     async fn choose(&self, request: &SetSessionConfigOptionRequest) -> Result<SetSessionConfigOptionResponse, Error> {
         let session = self.session(&request.session_id).await?;
         Choices::choose_option(request, &session).await?;
-        Ok(SetSessionConfigOptionResponse::new(self.choices.options(&session).await?))
+        Ok(SetSessionConfigOptionResponse::new(self.choices.options(&request.session_id, &session).await?))
     }
 
     /// Goes on with a session without telling what was said: the client has it.
@@ -303,8 +303,7 @@ impl Turnwright {
             self.open(Telling { engine: engine.clone(), conversation, session, client: client.clone() }).await?
         };
         let of = Session { engine: engine.clone(), conversation: conversation.clone() };
-        if let Some(mode) = self.choices.changed_mode(&request.session_id, &of).await? {
-            let update = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode));
+        for update in self.choices.changes(&request.session_id, &of).await? {
             client.send_notification(SessionNotification::new(request.session_id.clone(), update))?;
         }
         let prompting =

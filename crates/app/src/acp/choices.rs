@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{
-    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionId, SessionMode, SessionModeState,
-    SetSessionConfigOptionRequest, SetSessionModeRequest,
+    ConfigOptionUpdate, CurrentModeUpdate, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption,
+    SessionId, SessionMode, SessionModeState, SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 use agent_client_protocol::{Error, ErrorCode};
 use tokio::sync::OnceCell;
@@ -33,9 +33,15 @@ const MODELS_TIME: Duration = Duration::from_secs(2);
 /// it, and so does every other door.
 #[derive(Debug, Default)]
 pub(super) struct Choices {
-    /// The mode that each session was told last.
-    told: Mutex<HashMap<SessionId, &'static str>>,
+    told: Mutex<HashMap<SessionId, Told>>,
     models: OnceCell<Vec<ModelRef>>,
+}
+
+/// What a session was told last.
+#[derive(Debug, Default)]
+struct Told {
+    mode: Option<&'static str>,
+    model: Option<ModelRef>,
 }
 
 impl Choices {
@@ -48,7 +54,7 @@ impl Choices {
             return Err(wrong(format!("there is no mode `{wanted}`; there are {known}")));
         };
         session.change(|chosen| chosen.approve = Some(*mode)).await?;
-        self.tell(&request.session_id, id);
+        self.tell(&request.session_id, |told| told.mode = Some(id));
         Ok(())
     }
 
@@ -68,20 +74,29 @@ impl Choices {
     /// What the conversation's next turn runs with, as the session is told of it.
     pub(super) async fn modes(&self, id: &SessionId, session: &Session) -> Result<SessionModeState, Error> {
         let current = session.mode().await?;
-        self.tell(id, current);
+        self.tell(id, |told| told.mode = Some(current));
         let all = MODES.map(|(id, name, what, _)| SessionMode::new(id, name).description(what.to_owned()));
         Ok(SessionModeState::new(current, all.to_vec()))
     }
 
-    /// The mode, where it was chosen at another door since the session was told.
-    pub(super) async fn changed_mode(&self, id: &SessionId, session: &Session) -> Result<Option<&'static str>, Error> {
-        let current = session.mode().await?;
-        Ok((self.tell(id, current) != Some(current)).then_some(current))
+    /// What was chosen at another door since the session was told.
+    pub(super) async fn changes(&self, id: &SessionId, session: &Session) -> Result<Vec<SessionUpdate>, Error> {
+        let (mode, model) = (session.mode().await?, session.model().await?);
+        let mut changes = Vec::new();
+        if self.tell(id, |told| told.mode.replace(mode)) != Some(mode) {
+            changes.push(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode)));
+        }
+        let before = self.tell(id, |told| told.model.clone());
+        if before.is_some_and(|before| before != model) {
+            changes.push(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(self.options(id, session).await?)));
+        }
+        Ok(changes)
     }
 
-    pub(super) async fn options(&self, session: &Session) -> Result<Vec<SessionConfigOption>, Error> {
+    pub(super) async fn options(&self, id: &SessionId, session: &Session) -> Result<Vec<SessionConfigOption>, Error> {
         let engine = &session.engine;
-        let current = session.chosen().await?.overlay.model.unwrap_or_else(|| engine.defaults().model.clone());
+        let current = session.model().await?;
+        self.tell(id, |told| told.model = Some(current.clone()));
         let mut models = self.models.get_or_init(|| models_of(engine)).await.clone();
         if !models.contains(&current) {
             models.insert(0, current.clone());
@@ -96,9 +111,8 @@ impl Choices {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
     }
 
-    /// What it was told before.
-    fn tell(&self, session: &SessionId, mode: &'static str) -> Option<&'static str> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone(), mode)
+    fn tell<T>(&self, session: &SessionId, tell: impl FnOnce(&mut Told) -> T) -> T {
+        tell(self.told.lock().unwrap_or_else(PoisonError::into_inner).entry(session.clone()).or_default())
     }
 }
 
@@ -118,6 +132,10 @@ impl Session {
         let mode = self.chosen().await?.overlay.approve.unwrap_or(self.engine.defaults().approve);
         // Where nothing runs at all, that is what reading alone comes closest to.
         Ok(MODES.iter().find(|(.., known)| *known == mode).map_or("read-only", |(id, ..)| id))
+    }
+
+    async fn model(&self) -> Result<ModelRef, Error> {
+        Ok(self.chosen().await?.overlay.model.unwrap_or_else(|| self.engine.defaults().model.clone()))
     }
 
     /// Chooses something; what was chosen at other doors meanwhile stays.

@@ -142,6 +142,36 @@ async fn what_an_editor_chooses_is_kept_with_the_conversation_and_what_is_chosen
 }
 
 #[tokio::test]
+async fn a_model_that_is_chosen_at_another_door_is_told_to_the_editor() {
+    let model = ModelServer::start(None, |_| vec![text_chunk("Done."), finish_chunk("stop"), Piece::Done]).unwrap();
+    let place = Place::new();
+    place.write("turnwright.toml", chosen(&model, "ask"));
+    with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        let server = Server::start(&place);
+        server.ask(&format!("PATCH /api/v1/conversations/{session}"), &json!({"model": "scripted/other"}));
+        server.stop();
+        let models = || {
+            let told = told.lock().unwrap();
+            let options = told.iter().filter_map(|update| match update {
+                SessionUpdate::ConfigOptionUpdate(update) => Some(json!(update.config_options)[0]["currentValue"].clone()),
+                _ => None,
+            });
+            options.collect::<Vec<_>>()
+        };
+        // What another process writes is noticed a moment later.
+        while models().is_empty() {
+            prompt(&agent, &session, "hello").await?;
+        }
+        prompt(&agent, &session, "hello").await?;
+        assert_eq!(models(), ["scripted/other"]);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
 async fn a_permission_is_asked_while_another_call_of_the_turn_runs() {
     let model = ModelServer::start(None, |request| {
         if results_shown(request) > 0 {
