@@ -70,7 +70,8 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, options: &ServerOption
 /// # Errors
 /// 415 where it says that it is encoded.
 pub(crate) fn as_it_is(headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(encoding) = headers.get(header::CONTENT_ENCODING).filter(|encoding| *encoding != "identity") else {
+    let Some(encoding) = headers.get(header::CONTENT_ENCODING).filter(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    else {
         return Ok(());
     };
     let encoding = encoding.to_str().unwrap_or("(not text)");
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_body_that_is_encoded_is_refused_with_the_encoding() {
-        for (encoding, is_taken) in [("gzip", false), ("identity", true)] {
+        for (encoding, is_taken) in [("gzip", false), ("identity", true), ("Identity", true)] {
             let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, encoding.parse().unwrap())]);
             let read = json::<Lists>(&headers, br#"{"messages":[]}"#);
             assert_eq!(read.is_ok(), is_taken, "{encoding}");
