@@ -70,7 +70,8 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, options: &ServerOption
 /// # Errors
 /// 415 where it says that it is encoded.
 pub(crate) fn as_it_is(headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(encoding) = headers.get(header::CONTENT_ENCODING).filter(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    let Some(encoding) =
+        headers.get(header::CONTENT_ENCODING).filter(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
     else {
         return Ok(());
     };
