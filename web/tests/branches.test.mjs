@@ -410,9 +410,22 @@ test("what is said while a call waits is shown as held", async () => {
   await say(page, 'tool filesystem__write {"path":"held.txt","content":"x"}');
   await page.getByRole("button", { name: "Allow once" }).waitFor();
   await page.waitForFunction(() => document.querySelector(".composer textarea").placeholder.startsWith("Decide"));
+  // The journal tells of it before the answer to who said it comes.
+  await page.route("**/messages", async (route) => {
+    const response = await route.fetch();
+    await page.getByText("Held until the turn").waitFor();
+    await route.fulfill({ response });
+  });
+  await page.evaluate(() => {
+    window.most = 0;
+    const look = () => window.most = Math.max(window.most, document.body.innerText.split("Held until the turn").length - 1);
+    new MutationObserver(look).observe(document.body, { childList: true, subtree: true, characterData: true });
+  });
   await say(page, "and one thing more");
-  await page.locator(".said", { hasText: "and one thing more" }).waitFor();
-  await page.getByText("Held until the turn").waitFor();
+  await page.locator(".said", { hasText: "and one thing more" }).first().waitFor();
+  await page.getByText("Held until the turn").first().waitFor();
+  await page.getByText("Sending…").waitFor({ state: "detached" });
+  assert.equal(await page.evaluate(() => window.most), 1);
   await page.getByRole("button", { name: "Allow once" }).click();
   await page.getByText("Held until the turn").waitFor({ state: "detached" });
   assert.equal(await page.locator(".said", { hasText: "and one thing more" }).count(), 1);

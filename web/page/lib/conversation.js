@@ -81,7 +81,10 @@ export class OpenConversation {
     this.outbox = outboxOf(id);
     // What is stored is told by the server.
     this.outbox.keep(this.outbox.unsent.value.filter(({ state }) => state !== "kept"));
-    this.outbox.onKept = () => this.nudge();
+    this.outbox.onKept = () => {
+      this.#settle();
+      this.nudge();
+    };
     this.unsent = this.outbox.unsent;
     /** What waits for a person, by the id of the call or question. @type {import("@preact/signals").Signal<Map<string, any>>} */
     this.waiting = signal(new Map());
