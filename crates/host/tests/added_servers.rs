@@ -3,7 +3,6 @@
 #![cfg(test)]
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -71,20 +70,21 @@ async fn a_server_with_another_address_waits_for_no_other_and_keeps_what_it_has_
     let folder = tempfile::tempdir().unwrap();
     let (host, data) = host(folder.path()).await;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
-    let slow = json!({"command": "python3", "args": [script, "deaf"]});
+    let noted = folder.path().join("pid");
+    let begin = "echo $$ > \"$1\"; exec python3 \"$2\" deaf";
+    let slow = json!({"command": "sh", "args": ["-c", begin, "sh", noted, script]});
     host.mcp().add(new("slow", Owner::Everyone, &slow)).await.unwrap();
     host.mcp().add(new("far", Owner::Everyone, &json!({"url": FIRST}))).await.unwrap();
     assert_eq!(host.mcp().start("slow").await.unwrap().state, SourceState::Ready);
+    let process = Path::new("/proc").join(std::fs::read_to_string(noted).unwrap().trim());
     keep(&data, FIRST).await;
     // As if the one that comes had offered it already.
     keep(&data, SECOND).await;
 
     host.mcp().change("slow", json!({"serial": true}).as_object().unwrap(), None, |_| true).await.unwrap();
     let keys = json!({"url": SECOND});
-    let mcp = host.mcp();
-    let changed = mcp.change("far", keys.as_object().unwrap(), None, |_| true);
-    // What is deaf to SIGTERM takes longer to end.
-    tokio::time::timeout(Duration::from_secs(2), changed).await.expect("it waits for its own end alone").unwrap();
+    host.mcp().change("far", keys.as_object().unwrap(), None, |_| true).await.unwrap();
+    assert!(process.exists(), "it waited for the other, which is deaf to what asks it to end");
     assert_eq!((kept(&data, FIRST).await, kept(&data, SECOND).await), ([false, false], [true, true]));
     host.shutdown().await;
 }
