@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use serde_json::Value;
 use turnwright_core::Declared;
 use turnwright_tools::{ExecutableTool, Executables, Launcher, PlainLauncher, SandboxLauncher};
@@ -22,6 +23,24 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 const GRACE: Duration = Duration::from_secs(2);
 /// The largest result where nothing is said, in bytes.
 const MAX_RESULT_BYTES: usize = 1024 * 1024;
+
+/// Those programs that are offered. Of the others that are wanted, `problems` is told why they are not.
+pub(crate) fn offered<'a>(
+    programs: &'a IndexMap<String, config::ExecutableTool>,
+    environment: &Environment,
+    problems: &mut Vec<String>,
+) -> Vec<(&'a String, &'a config::ExecutableTool)> {
+    let (left_out, offered): (Vec<_>, Vec<_>) = programs
+        .iter()
+        .filter(|(_, tool)| tool.enabled)
+        .partition(|(_, tool)| tool.sandbox.is_some_and(|sandbox| sandbox::lacks_helper(sandbox, environment)));
+    problems.extend(
+        left_out.into_iter().map(|(name, _)| {
+            sandbox::no_helper(&format!("the tool `{SOURCE}__{name}` is"), &format!("tools.executable.{name}"))
+        }),
+    );
+    offered
+}
 
 /// The source of these programs.
 pub(crate) fn source(

@@ -24,19 +24,31 @@ pub(crate) fn network(is_on: bool) -> Network {
     if is_on { Network::On } else { Network::Off }
 }
 
-/// Why no command is offered at all; `None` where commands run, or say themselves why they do not. Where nobody chose that
-/// they run unconfined, a program that forgot its helper must not make them do so.
+/// Why no command is offered at all; `None` where commands run, or say themselves why they do not.
 pub(crate) fn why_none(loaded: &Loaded, environment: &Environment) -> Option<String> {
-    let has_helper = !environment.command_helper().is_empty();
-    match loaded.config.tools.command.sandbox {
-        Sandbox::Preferred if !has_helper => Some(NO_HELPER.to_owned()),
-        Sandbox::Preferred | Sandbox::Required | Sandbox::Off => None,
+    lacks_helper(loaded.config.tools.command.sandbox, environment).then(no_commands)
+}
+
+/// Whether something is not offered, since nobody chose that it runs unconfined: a program that forgot its helper must not make it
+/// do so.
+pub(crate) fn lacks_helper(sandbox: Sandbox, environment: &Environment) -> bool {
+    match sandbox {
+        Sandbox::Preferred => environment.command_helper().is_empty(),
+        Sandbox::Required | Sandbox::Off => false,
     }
 }
 
-const NO_HELPER: &str = "the tools of `command` are left out: this program brings no helper that confines what they run \
-    (`Environment::with_command_helper`); `tools.command.sandbox = \"off\"` runs it unconfined, `tools.command.enabled = false` \
-    says that they are not wanted";
+/// What is said of that: `what` is left out, and the table `key` of the configuration is about it.
+pub(crate) fn no_helper(what: &str, key: &str) -> String {
+    format!(
+        "{what} left out: this program brings no helper that confines what is run (`Environment::with_command_helper`); \
+         `{key}.sandbox = \"off\"` runs it unconfined, `{key}.enabled = false` says that it is not wanted"
+    )
+}
+
+fn no_commands() -> String {
+    no_helper("the tools of `command` are", "tools.command")
+}
 
 /// How that is done; `None` where nothing can confine them and nothing must.
 pub(crate) fn config(loaded: &Loaded, environment: &Environment, wanted: Wanted) -> Option<SandboxConfig> {
@@ -92,7 +104,7 @@ pub(crate) fn finding(loaded: &Loaded, environment: &Environment) -> Option<(Lev
             (Level::Ok, format!("{what}; this system has {present}"))
         }
         (Sandbox::Required, None) => (Level::Problem, format!("no command runs: a sandbox is required, and {missing}")),
-        (Sandbox::Preferred, None) if environment.command_helper().is_empty() => (Level::Note, NO_HELPER.to_owned()),
+        (Sandbox::Preferred, None) if environment.command_helper().is_empty() => (Level::Note, no_commands()),
         (Sandbox::Preferred, None) => (Level::Note, format!("commands are not confined: {missing}")),
     })
 }

@@ -349,8 +349,8 @@ fn add_built_ins(
     if tools.artifact.enabled && !sources.is_taken("artifact") {
         sources.built_in.push(Arc::new(artifact(artifacts, tools.artifact.large_results().shown_bytes)));
     }
-    let programs: Vec<_> = tools.executable.iter().filter(|(_, tool)| tool.enabled).collect();
-    if !programs.is_empty() && !sources.is_taken(executables::SOURCE) {
+    if tools.executable.values().any(|tool| tool.enabled) && !sources.is_taken(executables::SOURCE) {
+        let programs = executables::offered(&tools.executable, environment, &mut sources.problems);
         let mark = sources.marked(ledger, &loaded.data_dir)?;
         sources.built_in.push(Arc::new(executables::source(&programs, loaded, environment, &mark)));
     }

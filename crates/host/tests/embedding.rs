@@ -39,6 +39,33 @@ async fn a_program_without_a_helper_has_no_commands_and_is_told_so_unless_it_wan
 }
 
 #[tokio::test]
+async fn a_program_without_a_helper_has_no_tool_that_is_to_be_confined_and_is_told_which() {
+    let folder = tempfile::tempdir().unwrap();
+    let tool = |name: &str, more: &str| {
+        format!(
+            "[tools.executable.{name}]\ncommand = \"true\"\ndescription = \"d\"\nschema = {{ type = \"object\" }}\n{more}\n"
+        )
+    };
+    let text = [
+        "[tools.command]\nenabled = false\n".to_owned(),
+        tool("confined", "sandbox = \"preferred\""),
+        tool("plain", ""),
+        tool("off", "sandbox = \"off\""),
+        tool("unwanted", "sandbox = \"preferred\"\nenabled = false"),
+    ];
+    std::fs::write(folder.path().join("turnwright.toml"), text.concat()).unwrap();
+    let host = started(folder.path(), &[]).await.unwrap();
+    let tools = host.engine().tools().await;
+    let offered = tools.iter().filter_map(|tool| tool.name.strip_prefix("executable__")).collect::<Vec<_>>();
+    assert_eq!(offered, ["off", "plain"]);
+    let why = "the tool `executable__confined` is left out: this program brings no helper that confines what is run \
+        (`Environment::with_command_helper`); `tools.executable.confined.sandbox = \"off\"` runs it unconfined, \
+        `tools.executable.confined.enabled = false` says that it is not wanted";
+    assert_eq!(host.problems(), [why]);
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_name_of_a_provider_that_no_model_could_be_named_by_is_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let form = "it must be a name without `/`, because a model is PROVIDER/MODEL, split at the first `/`";
