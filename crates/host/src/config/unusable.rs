@@ -1,12 +1,13 @@
 //! What a configuration names and what cannot be used on this machine. Whatever needs it says so by itself where it begins: a
 //! turn its model, a tool its folder. This is for whoever wants to know before, so it looks at files and starts nothing.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use turnwright_tools::http::DescriptionPlace;
 
 use super::key_path::KeyPath;
-use super::{Loaded, Problem, Problems, endpoint};
+use super::{Loaded, Problem, Problems, Secret, endpoint};
 use crate::Environment;
 use crate::storage::Place;
 use crate::{apis, env_file, executables, sources};
@@ -24,6 +25,7 @@ impl Loaded {
         self.folders(&mut problems);
         self.files_of_tools(environment, &mut problems);
         self.servers(&mut problems);
+        self.programs_by_name(environment, &mut problems);
         let database = match Place::of(self) {
             Ok(Place::Sqlite(options)) => options.look().map_err(|error| error.to_string()),
             Ok(Place::Postgres { .. }) => Ok(()),
@@ -88,6 +90,35 @@ impl Loaded {
         }
     }
 
+    /// Programs that are looked up in `PATH` where they are started.
+    fn programs_by_name(&self, environment: &Environment, problems: &mut Vec<Problem>) {
+        let Some(path) = environment.get("PATH") else { return };
+        let mut look = |keys: &[&str], name: Option<&str>| {
+            let name = name.filter(|name| !name.contains('/') && !is_in(path, name, environment.working_directory()));
+            if let Some(name) = name {
+                let text = format!(
+                    "`{}` is `{name}`, which cannot be used: no folder of PATH has a program of this name; install it, or name its path",
+                    KeyPath::of(keys.iter().copied())
+                );
+                problems.push(self.problem(keys, text));
+            }
+        };
+        // Who has a `PATH` of their own is looked up there.
+        let is_own = |env: &indexmap::IndexMap<String, Secret>| env.contains_key("PATH");
+        for (name, server) in self.config.mcp.servers.iter().filter(|(name, _)| !self.left_out.contains_key(*name)) {
+            let is_looked_up = server.enabled && server.env_file.is_none() && !is_own(&server.env);
+            look(&["mcp", "servers", name, "command"], server.command.as_deref().filter(|_| is_looked_up));
+        }
+        let tools = &self.config.tools;
+        let is_looked_up = tools.command.enabled && !is_own(&tools.command.env);
+        look(&["tools", "command", "shell"], tools.command.shell.as_deref().filter(|_| is_looked_up));
+        for (name, tool) in tools.executable.iter().filter(|(_, tool)| tool.enabled && !is_own(&tool.env)) {
+            look(&["tools", "executable", name, "command"], Some(&tool.command));
+        }
+        let notify = &self.config.notify;
+        look(&["notify", "command"], notify.command.first().map(String::as_str).filter(|_| !is_own(&notify.env)));
+    }
+
     /// Folders that tools work in, and those that are looked up.
     fn folders(&self, problems: &mut Vec<Problem>) {
         let mut look = |path: &Path, keys: &[&str], shown: String| {
@@ -134,6 +165,14 @@ fn is_elsewhere(pattern: &str, roots: &[PathBuf]) -> bool {
         begins || root.join(below).exists()
     };
     below.trim_end_matches('/').contains('/') && Path::new(pattern).exists() && !roots.iter().any(has_it)
+}
+
+/// Whether a folder of this `PATH` has such a program.
+fn is_in(path: &str, name: &str, working_directory: &Path) -> bool {
+    std::env::split_paths(path).map(|folder| working_directory.join(folder).join(name)).any(|file| {
+        let found = std::fs::metadata(file);
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
 }
 
 fn why_not_a_folder(path: &Path) -> Option<String> {

@@ -1,6 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of the tests, outside of their functions")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use turnwright_host::config::{FILE_NAME, Overrides, find, open};
@@ -106,6 +107,38 @@ fn what_an_mcp_server_is_started_with_and_that_is_not_there_is_told_before_it_is
         why(4, "a.env_file", "a.env", missing),
         why(7, "named.env_file", "b.env", "line 2 is not NAME=VALUE"),
     ];
+    assert_eq!(told.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_program_that_is_in_no_folder_of_path_is_told_before_it_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = |name: &str, mode: u32| {
+        let path = folder.path().join("bin").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    program("there", 0o755);
+    program("text", 0o644);
+    let text = "[mcp.servers.there]\ncommand = \"there\"\n[mcp.servers.gone]\ncommand = \"gone\"\n\
+                [mcp.servers.text]\ncommand = \"text\"\n[mcp.servers.off]\ncommand = \"gone\"\nenabled = false\n\
+                [mcp.servers.own]\ncommand = \"gone\"\nenv = { PATH = \"/own\" }\n[mcp.servers.far]\nurl = \"http://127.0.0.1:9\"\n\
+                [tools.command]\nshell = \"nosh\"\n[tools.executable.x]\ncommand = \"nosuch\"\n[notify]\ncommand = [\"tell\", \"me\"]\n";
+    write(folder.path(), text);
+    let environment = Environment::new(folder.path()).with("PATH", "/nowhere:bin");
+    let told = open(&environment, &Overrides::default()).unwrap().unusable(&environment).unwrap().to_string();
+    let expected = [
+        (4, "mcp.servers.gone.command", "gone"),
+        (6, "mcp.servers.text.command", "text"),
+        (16, "tools.command.shell", "nosh"),
+        (18, "tools.executable.x.command", "nosuch"),
+        (20, "notify.command", "tell"),
+    ]
+    .map(|(line, key, name)| {
+        let why = "no folder of PATH has a program of this name; install it, or name its path";
+        format!("turnwright.toml:{line}: `{key}` is `{name}`, which cannot be used: {why}")
+    });
     assert_eq!(told.lines().collect::<Vec<_>>(), expected);
 }
 
