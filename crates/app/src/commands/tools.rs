@@ -183,6 +183,9 @@ async fn call(
     if let Some(diagnostic) = &result.diagnostic {
         say(&format!("note: {diagnostic}"));
     }
+    if result.outcome == Outcome::Denied && approve != ApproveMode::All {
+        say("hint: --approve all runs what a person would be asked about");
+    }
     let is_error = result.outcome.is_error();
     let outcome = match result.outcome {
         Outcome::Success => "success",

@@ -89,11 +89,12 @@ fn a_tool_runs_by_hand_under_the_policy() {
     assert_eq!((&missing["outcome"], &missing["structured_content"]), (&json!("not_found"), &failure), "{missing}");
     assert_eq!(missing["content"], json!([{"type": "text", "text": failure.to_string()}]));
     let unknown = |name: &str, near: &str| {
-        let stderr = format!("error: there is no tool `{name}`; {near}`turnwright tools list` shows what there is\n");
+        let hint = "hint: `turnwright tools list` shows those that there are";
+        let stderr = format!("error: there is no tool `{name}`{near}\n{hint}\n");
         assert_eq!(place.run(&["tools", "call", name]), Ran { code: Some(2), stdout: String::new(), stderr });
     };
     unknown("nothing__here", "");
-    unknown("filesystem__rea", "did you mean `filesystem__read`? ");
+    unknown("filesystem__rea", "; did you mean `filesystem__read`?");
 }
 
 #[test]

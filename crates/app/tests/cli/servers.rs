@@ -192,7 +192,9 @@ fn files_of_other_programs_are_shown_and_added_with_secrets_as_references() {
     }
     assert!(!format!("{shown:?}").contains("written-out"));
     let unasked = place.run(&["mcp", "import", ".vscode/mcp.json"]);
-    assert!(unasked.stderr.contains("the input `who` is not given: --input who=VALUE"), "{unasked:?}");
+    for words in ["the input `who` is not given", "hint: --input who=VALUE gives what the file asks for\n"] {
+        assert!(unasked.stderr.contains(words), "{unasked:?}");
+    }
     let unset = place.run(&["mcp", "import", ".vscode/mcp.json", "--input", "who=me", "--write"]);
     assert!(unset.code == Some(1) && unset.stderr.contains("the variable TOKEN is not set"), "{unset:?}");
     assert_eq!(place.json(&["mcp", "list", "--json"]), json!([]));

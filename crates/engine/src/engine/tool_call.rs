@@ -92,7 +92,7 @@ impl Engine {
         Ok(match self.called_alone(tool, arguments, under).await? {
             PageCalled::Came(result) => result,
             PageCalled::Asks { rule } => {
-                let text = format!("{rule} wants a person to allow this; --approve all does");
+                let text = format!("{rule} wants a person to allow this; the approve mode `all` runs it without");
                 ToolResult::of(NO_CALL, Outcome::Denied, text)
             }
         })
@@ -135,8 +135,8 @@ impl Engine {
     }
 
     pub(super) fn no_such_tool(&self, name: &str) -> EngineError {
-        let near = self.nearest_tool(name).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-        EngineError::NotFound { what: format!("tool `{name}`; {near}`turnwright tools list` shows what there is") }
+        let near = self.nearest_tool(name).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        EngineError::NotFound { what: format!("tool `{name}`{near}") }
     }
 
     async fn called_alone(&self, tool: &CatalogTool, arguments: &str, under: Under<'_>) -> Result<PageCalled, EngineError> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use turnwright_core::secrets::{Secrets, given, given_in_argument};
-use turnwright_mcp::import::{self, Expansions, ImportedServer, ImportedTransport, Known, translate};
+use turnwright_mcp::import::{self, Expansions, ImportedInput, ImportedServer, ImportedTransport, Known, translate};
 
 use super::McpServers;
 use super::stored::looks_secret;
@@ -20,6 +20,8 @@ pub struct McpImport {
     pub servers: Vec<McpImported>,
     /// What could not be taken over, and why.
     pub problems: Vec<String>,
+    /// What the file asks for by its `id`, has no default for, and was not told.
+    pub unanswered: Vec<String>,
 }
 
 /// A server as it would be added.
@@ -72,7 +74,10 @@ impl McpServers {
             inputs: &list.inputs,
             answers,
         };
-        let mut import = McpImport { servers: Vec::new(), problems: [list.left_out, list.problems].concat() };
+        let is_unanswered =
+            |input: &&ImportedInput| !input.is_password && input.default.is_none() && !answers.contains_key(&input.id);
+        let unanswered = list.inputs.iter().filter(is_unanswered).map(|input| input.id.clone()).collect();
+        let mut import = McpImport { servers: Vec::new(), problems: [list.left_out, list.problems].concat(), unanswered };
         let mut secrets = BTreeMap::new();
         for id in answers.keys().filter(|id| !list.inputs.iter().any(|input| input.id == **id)) {
             import.problems.push(format!("the file asks for no input `{id}`"));
@@ -113,6 +118,10 @@ struct Taking<'a> {
 impl Taking<'_> {
     fn server(&mut self, server: ImportedServer) -> Result<Map<String, Value>, String> {
         let mut config = Map::new();
+        let about = [("title", server.title), ("description", server.description)];
+        for (key, text) in about.into_iter().filter_map(|(key, text)| Some((key, text?))) {
+            self.words.push(format!("its {key} {text:?} is not taken over: what a server is, it says itself"));
+        }
         match server.transport {
             ImportedTransport::Stdio { command, args, env, env_file, cwd } => {
                 let command = self.text(&command)?;

@@ -61,7 +61,7 @@ pub enum TranslateError {
     #[error("the variable {0} is not set")]
     Unset(String),
     /// Something that the file asks for was not said.
-    #[error("the input `{id}` is not given{}: --input {id}=VALUE", about.as_ref().map(|about| format!(" ({about})")).unwrap_or_default())]
+    #[error("the input `{id}` is not given{}", about.as_ref().map(|about| format!(" ({about})")).unwrap_or_default())]
     NoInput {
         /// Its name.
         id: String,
@@ -267,7 +267,7 @@ mod tests {
             assert_eq!(translated(text, Expansions::All), Err(error), "{text}");
         }
         let error = translated("${input:region}", Expansions::All).unwrap_err().to_string();
-        assert_eq!(error, "the input `region` is not given (Which region): --input region=VALUE");
+        assert_eq!(error, "the input `region` is not given (Which region)");
     }
 
     #[test]

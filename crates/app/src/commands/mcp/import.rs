@@ -18,6 +18,9 @@ pub(super) async fn run(servers: &McpServers, import: McpImport, output: &mut Ou
     for problem in &found.problems {
         say(&format!("warning: {problem}"));
     }
+    for id in &found.unanswered {
+        say(&format!("hint: --input {id}=VALUE gives what the file asks for"));
+    }
     if found.servers.is_empty() && !found.problems.is_empty() {
         exit = Exit::Failed;
     }
