@@ -18,7 +18,7 @@ pub struct UsageReport {
     pub from: String,
     /// Its last day.
     pub until: String,
-    /// How often models answered.
+    /// How often models answered. A call of an MCP client asks none; it counts among `tools` and `turns`.
     pub model_calls: u64,
     /// All lines together.
     pub total: Usage,
@@ -78,7 +78,7 @@ pub struct UserUsageLine {
     pub turns: u64,
     /// How many of these failed.
     pub failed_turns: u64,
-    /// How often models answered.
+    /// How often models answered; none does where an MCP client calls a tool.
     pub model_calls: u64,
     /// How often tools were called.
     pub tool_calls: u64,

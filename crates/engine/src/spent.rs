@@ -16,7 +16,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// What happened in some days. Each list has the oldest day first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Spending {
-    /// A line for each model on each day.
+    /// A line for each model on each day. What a program answers in place of one ([`crate::Provider::asks_no_model`]) is in none.
     pub models: Vec<Spent>,
     /// A line for each tool on each day.
     pub tools: Vec<ToolUse>,
@@ -74,10 +74,11 @@ pub struct DayOfTurns {
 }
 
 /// Adds up the entries of a time.
-#[derive(Debug)]
-pub(crate) struct Bill {
+pub(crate) struct Bill<'a> {
     from_ms: u64,
     until_ms: u64,
+    /// Whether a provider of this name asks no model: what it answers is counted for no model.
+    asks_no_model: &'a (dyn Fn(&str) -> bool + Send + Sync),
     models: BTreeMap<(u64, String, String), (u64, Usage)>,
     tools: BTreeMap<(u64, String, Option<String>), ToolUse>,
     turns: BTreeMap<u64, DayOfTurns>,
@@ -95,10 +96,11 @@ pub(crate) struct Calls {
     is_copy: bool,
 }
 
-impl Bill {
+impl<'a> Bill<'a> {
     /// Nothing yet, of the time from `from_ms` to before `until_ms`, in milliseconds since 1970 UTC.
-    pub(crate) fn new(from_ms: u64, until_ms: u64) -> Self {
-        Self { from_ms, until_ms, models: BTreeMap::new(), tools: BTreeMap::new(), turns: BTreeMap::new() }
+    pub(crate) fn new(from_ms: u64, until_ms: u64, asks_no_model: &'a (dyn Fn(&str) -> bool + Send + Sync)) -> Self {
+        let (models, tools, turns) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { from_ms, until_ms, asks_no_model, models, tools, turns }
     }
 
     /// Takes the next entry of a conversation. What was taken over from elsewhere counts too: it says what it cost there. What a
@@ -155,6 +157,9 @@ impl Bill {
     }
 
     fn add_usage(&mut self, day: u64, origin: &Origin, usage: Usage) {
+        if (self.asks_no_model)(&origin.provider) {
+            return;
+        }
         let key = (day, origin.provider.clone(), origin.model.clone());
         let (calls, sum) = self.models.entry(key).or_default();
         *calls = calls.saturating_add(1);
@@ -278,7 +283,7 @@ mod tests {
             ),
             stored(8, at(DAY + 1), json!({"control": {"ended": {"turn": "turn_2", "status": "completed"}}})),
         ];
-        let mut bill = Bill::new(at(DAY), at(DAY + 1));
+        let mut bill = Bill::new(at(DAY), at(DAY + 1), &|_| false);
         let mut calls = Calls::default();
         for entry in &entries {
             bill.add(entry, &mut calls);
@@ -326,7 +331,7 @@ mod tests {
             let copied = [imported, asked(1), result(0, Outcome::Success, Some(30)), summary.clone(), ended.clone()];
             // The turn is taken up again, and what came of it is put in a summary by hand.
             let own = [asked(1), ended.clone(), summary.clone()];
-            let (mut bill, mut calls) = (Bill::new(0, u64::MAX), Calls::default());
+            let (mut bill, mut calls) = (Bill::new(0, u64::MAX, &|_| false), Calls::default());
             for (seq, entry) in (1..).zip(copied.into_iter().chain(own)) {
                 bill.add(&stored(seq, 1, entry), &mut calls);
             }
@@ -354,7 +359,7 @@ mod tests {
             stored(8, at(DAY + 2), ended("turn_5", failed())),
         ];
         let of = |from: u64, until: u64| {
-            let (mut bill, mut calls) = (Bill::new(at(from), at(until)), Calls::default());
+            let (mut bill, mut calls) = (Bill::new(at(from), at(until), &|_| false), Calls::default());
             for entry in &entries {
                 bill.add(entry, &mut calls);
             }

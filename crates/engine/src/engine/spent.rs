@@ -15,7 +15,8 @@ impl Engine {
     /// [`EngineError::Store`].
     pub async fn spent(&self, from_ms: u64, until_ms: u64) -> Result<Spending, EngineError> {
         let store = &*self.inner.store;
-        let mut bill = Bill::new(from_ms, until_ms);
+        let asks_no_model = |provider: &str| self.inner.providers.get(provider).is_ok_and(|provider| provider.asks_no_model());
+        let mut bill = Bill::new(from_ms, until_ms, &asks_no_model);
         let mut after = None;
         loop {
             let page =

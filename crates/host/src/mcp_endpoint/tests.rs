@@ -404,13 +404,16 @@ async fn what_a_client_comes_back_for_is_found_where_its_process_is_gone() {
 }
 
 #[tokio::test]
-async fn a_call_takes_nothing_of_a_budget_since_no_model_is_asked() {
+async fn a_call_takes_nothing_of_a_budget_and_counts_for_no_model_since_none_is_asked() {
     let world = World::new(Action::Allow, 9);
     for most in [Most { nano_usd: Some(0), tokens: None }, Most { nano_usd: None, tokens: Some(1) }] {
         let process = world.process(world.disk.another_process());
         let limits = [(BudgetKind::Day, most), (BudgetKind::Turn, most)].into();
         process.engine.keep_budgets(Budgets { limits, users: BTreeMap::new(), output_tokens: 100 });
         assert_eq!(ended(&mut *process.call().await).await, "done", "{most:?}");
+        let spending = process.engine.spent(0, u64::MAX).await.unwrap();
+        assert!(spending.models.is_empty(), "{spending:?}");
+        assert!(!spending.tools.is_empty(), "{spending:?}");
     }
 }
 
