@@ -129,6 +129,24 @@ async fn later(server: &Server, answers: &[Answered; 2]) {
 }
 
 #[tokio::test]
+async fn a_request_that_joins_a_turn_says_which_tools_its_answer_may_call() {
+    let touch = json!({"type": "function", "name": "lab__touch"});
+    for (choice, runs) in
+        [(json!("auto"), 1), (json!("none"), 0), (json!({"type": "allowed_tools", "mode": "auto", "tools": [touch]}), 0)]
+    {
+        for path in ["/v1/chat/completions", "/v1/responses"] {
+            let gate = Arc::new(Semaphore::new(0));
+            let looks = Answer::whole([call(0, "lab__look", "{}")]);
+            let server = server([in_pieces("Fir", "st.").gated(&gate), looks, Answer::whole([text("Second.")])]);
+            let besides = [&json!({}), &json!({"tool_choice": choice})];
+            let [_, second] = both_with(&server, path, besides, (&gate, 1)).await;
+            assert!(told(&second, false).0.ends_with("Second."), "{path} {choice}: {}", second.body);
+            assert_eq!(server.source.effects().len(), runs, "{path} {choice}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_said_while_tools_run_is_answered_with_what_was_said_before() {
     for path in ["/v1/chat/completions", "/v1/responses"] {
         for is_streamed in [false, true] {
