@@ -160,7 +160,15 @@ struct Written<'a> {
     function: Option<&'a RawValue>,
 }
 
+/// What stands in doubled braces: Qwen2.5-Coder's template shows the form of a call so, and its models write some so. No
+/// object in JSON begins like that.
+fn single(json: &str) -> &str {
+    let inner = json.strip_prefix('{').and_then(|json| json.strip_suffix('}')).map(str::trim);
+    inner.filter(|inner| inner.starts_with('{')).unwrap_or(json)
+}
+
 fn calls_in(json: &str, offered: &Offered) -> Option<Vec<Call>> {
+    let json = single(json);
     let written: Vec<Written<'_>> =
         if json.starts_with('[') { serde_json::from_str(json).ok()? } else { vec![serde_json::from_str(json).ok()?] };
     if written.is_empty() {

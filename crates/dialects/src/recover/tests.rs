@@ -88,6 +88,17 @@ fn several_calls_are_recovered_in_their_order() {
 }
 
 #[test]
+fn a_call_in_doubled_braces_is_recovered() {
+    check(&format!("{{{CALL}}}"), TAKEN);
+    check(&format!("{{ {CALL}\n}}"), TAKEN);
+    check(&format!("```json\n{{{CALL}}}\n```"), TAKEN);
+    check(&format!("<tool_call>\n{{{CALL}}}\n</tool_call>"), TAKEN);
+    for text in [format!("{{{CALL}"), format!("{{{CALL}, 1}}"), "{{ name }}".to_owned()] {
+        check(&text, &text);
+    }
+}
+
+#[test]
 fn text_around_a_call_stays_in_its_place() {
     check(&format!("Let me look.\n\n```json\n{CALL}\n```\nDone, I think."), &format!("Let me look.{TAKEN}Done, I think."));
     check(&format!("I call <tool_call>{CALL}</tool_call> now"), &format!("I call{TAKEN}now"));
