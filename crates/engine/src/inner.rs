@@ -171,7 +171,7 @@ impl Inner {
     }
 
     /// Those of this user's sources that are meant and waited for. What is another user's is neither waited for nor named.
-    fn awaited(&self, user: &UserId, is_meant: impl Fn(&str) -> bool) -> Vec<Arc<dyn ToolSource>> {
+    pub(crate) fn awaited(&self, user: &UserId, is_meant: impl Fn(&str) -> bool) -> Vec<Arc<dyn ToolSource>> {
         let sources = self.catalogs.sources_of(user);
         sources.iter().filter(|source| is_meant(source.name()) && source.is_awaited_by(user)).cloned().collect()
     }

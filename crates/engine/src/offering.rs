@@ -14,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::chosen_tools::{lets_in, matcher};
 use crate::engine::Engine;
 use crate::inner::Inner;
+use crate::names::may_let_in;
 
 /// The window of a model of which it is not known, in tokens.
 const ASSUMED_WINDOW: u32 = 128_000;
@@ -62,10 +63,11 @@ impl Engine {
         self.tools_now().into_iter().filter(|tool| tool.source == source).collect()
     }
 
-    /// Those of these globs over the names of tools that leave none. `None` for as long as there is a source of which it is not
-    /// known yet what it offers.
+    /// Those of these globs over the names of tools that leave none. `None` for as long as there is a source whose tools one of them may
+    /// let in and of which it is not known yet what it offers: for any other no turn with these globs waits.
     pub fn globs_without_tools(&self, globs: &[String]) -> Option<Vec<String>> {
-        if !self.inner().is_settled(self.user()) {
+        let is_meant = |source: &str| globs.iter().any(|glob| lets_in(glob) && may_let_in(glob, source));
+        if !self.inner().awaited(self.user(), is_meant).is_empty() {
             return None;
         }
         let catalog = self.inner().catalogs.of(self.user());

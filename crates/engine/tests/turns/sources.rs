@@ -333,6 +333,9 @@ async fn the_tools_of_one_source_are_told_without_waiting_for_another() {
     let names = |tools: Vec<Arc<ToolDefinition>>| tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(timeout(soon, engine.tools_of("tools")).await.expect("it is ready")), ["tools__go"]);
     assert_eq!(timeout(soon, engine.agree("tools", None)).await.expect("it is ready").unwrap(), ["tools__go"]);
+    // What is chosen is judged without it too, where it cannot have it.
+    let idle = |glob: &str| engine.globs_without_tools(&[glob.to_owned()]);
+    assert_eq!(["zzz__*", "tools__*", "late__*"].map(idle), [Some(vec!["zzz__*".to_owned()]), Some(Vec::new()), None]);
     assert_eq!(late.is_awaited.available_permits(), 0);
     late.goes_up.add_permits(1);
     assert_eq!(names(timeout(soon, engine.tools_of("late")).await.expect("it got ready")), ["late__go"]);
