@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::Unexpected;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -175,24 +176,37 @@ fn remembered_scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuleSc
     })
 }
 
-/// The scope alone, or an object.
+/// The scope alone, or an object. Once is what a decision without it holds for.
 pub(crate) fn scope_or_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Remember>, D::Error> {
     match Option::<Value>::deserialize(deserializer)? {
         None | Some(Value::Null) => Ok(None),
+        Some(Value::String(scope)) if scope == "once" => Ok(None),
         Some(scope @ Value::String(_)) => {
             let scope = remembered_scope(scope).map_err(serde::de::Error::custom)?;
             Ok(Some(Remember { scope, tool: None, when: None }))
         }
-        Some(other) => serde_json::from_value(other).map(Some).map_err(serde::de::Error::custom),
+        Some(object @ Value::Object(_)) => serde_json::from_value(object).map(Some).map_err(serde::de::Error::custom),
+        Some(other) => {
+            let kind = match &other {
+                Value::Bool(truth) => Unexpected::Bool(*truth),
+                Value::Number(_) => Unexpected::Other("a number"),
+                _ => Unexpected::Seq,
+            };
+            Err(serde::de::Error::invalid_type(
+                kind,
+                &"`once`, a scope (`turn`, `conversation`, `user`, `everyone`) or an object",
+            ))
+        }
     }
 }
 
 pub(crate) fn scope_or_remember() -> Schema {
     OneOf::builder()
+        .item(Object::builder().schema_type(Type::String).enum_values(Some(["once"])))
         .item(Ref::from_schema_name("RuleScope"))
         .item(Ref::from_schema_name("Remember"))
         .item(Object::builder().schema_type(Type::Null))
-        .description(Some("What to remember of it; nothing where it is left out."))
+        .description(Some("What to remember of it; nothing where it is left out, or `once`."))
         .build()
         .into()
 }

@@ -304,6 +304,15 @@ mod tests {
             let expected = format!("the request body is wrong: `{place}`: {scopes}");
             assert_eq!(told::<api::DecisionRequest>(body), expected);
         }
+        let once: api::DecisionRequest =
+            json(&HeaderMap::new(), br#"{"decision":"allow","remember":"once"}"#).expect("a scope of one decision");
+        assert_eq!(once.remember, None);
+        for (value, found) in [("true", "`true`"), ("5", "a number"), ("[]", "a list")] {
+            let forms = "`once`, a scope (`turn`, `conversation`, `user`, `everyone`) or an object";
+            let expected = format!("the request body is wrong: `remember` is {found}, it must be {forms}");
+            let body = format!(r#"{{"decision":"allow","remember":{value}}}"#);
+            assert_eq!(told::<api::DecisionRequest>(&body), expected);
+        }
         for (value, found) in
             [("null", "null"), ("5", "the number `5`"), ("{}", "an object"), ("[]", "a list"), ("true", "true")]
         {
