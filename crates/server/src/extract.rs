@@ -81,7 +81,14 @@ impl<T: DeserializeOwned + Send> FromRequestParts<ServerState> for Search<T> {
             return Err(ApiError::bad_request("invalid_query", detail));
         }
         let found = Query::<T>::from_request_parts(parts, state).await;
-        found.map(|Query(found)| Self(found)).map_err(|error| ApiError::bad_request("invalid_query", error.body_text()))
+        found.map(|Query(found)| Self(found)).map_err(|error| {
+            let told = error.body_text();
+            let told = told.strip_prefix("Failed to deserialize query string: ").unwrap_or(&told);
+            let name = told.strip_prefix("duplicate field ");
+            let detail =
+                name.map_or_else(|| format!("the query is wrong: {told}"), |name| format!("{name} stands twice in the query"));
+            ApiError::bad_request("invalid_query", detail)
+        })
     }
 }
 

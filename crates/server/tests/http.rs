@@ -680,6 +680,8 @@ async fn what_does_not_fit_is_refused_with_a_problem_document_that_helps() {
     }
     let many = server.get("/api/v1/conversations?limit=many").await;
     assert_eq!(many.json()["detail"], "limit is \"many\", it must be between 1 and 100");
+    let pinned = server.get("/api/v1/conversations?pinned=yes").await;
+    assert_eq!(pinned.json()["detail"], "pinned is `yes`, it must be `true` or `false`");
     let large = server.post(chat, json!({"content": "x".repeat(5000)})).await;
     assert_eq!(large.problem(), (413, "body_too_large".to_owned()));
     assert_eq!(large.json()["detail"], "the request body is 5014 bytes, the limit is 4096 bytes");

@@ -73,7 +73,7 @@ pub(crate) async fn goes_on_from(
     let (conversation, part) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
     let look = |journal: &Journal| said_since(journal, &part, Brings::WhatCallsWaitFor).is_some();
     if !decides && state.engine().look(&conversation, look).await? {
-        return Err(none_waits(&conversation));
+        return Err(none_waits(ask, &conversation));
     }
     Ok(conversation)
 }

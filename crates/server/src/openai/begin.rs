@@ -226,7 +226,7 @@ async fn go_on(
     let has_more = ask.history.fresh.iter().any(|item| matches!(item.said, Said::Elsewhere { .. }));
     if let Some(conversation) = &ask.conversation {
         if has_results && users.is_empty() && is_there(state, conversation).await? {
-            return Err(given::none_waits(conversation));
+            return Err(given::none_waits(&ask, conversation));
         }
         let brings_history = ask.history.before_users().any(Item::says_something);
         if !brings_history || is_there(state, conversation).await? {
@@ -371,6 +371,8 @@ fn goes_on_alone(ask: &Ask) -> bool {
 fn says_nothing(history: &History) -> ApiError {
     let what = if history.has_users() {
         "the user's message is empty; say something"
+    } else if history.fresh.is_empty() && history.before.is_empty() && history.system.is_none() {
+        "nothing is said; there must be a user's message, or the result of a tool"
     } else {
         "the last message must be a user's, or the result of a tool"
     };

@@ -1,7 +1,7 @@
 //! Results of a client's tools that a request brings: whose calls they answer, and whether these wait for them.
 
 use turnwright_core::{CallId, ConversationId, Journal, MessageId, QuestionReason, Turn};
-use turnwright_engine::{ClientResult, Engine, EngineError};
+use turnwright_engine::{ClientResult, Engine, EngineError, shown_name};
 
 use super::begin::Ask;
 use super::ids;
@@ -64,8 +64,10 @@ pub(crate) async fn goes_on(
 }
 
 /// The refusal of results of calls that do not wait there.
-pub(crate) fn none_waits(conversation: &ConversationId) -> ApiError {
-    ApiError::invalid(format!("no call of these results waits in conversation `{conversation}`")).about("messages")
+pub(crate) fn none_waits(ask: &Ask, conversation: &ConversationId) -> ApiError {
+    let calls: Vec<String> = ask.history.results().map(|gave| format!("`{}`", shown_name(gave.call))).collect();
+    let what = format!("there are results for {}, of which none waits in conversation `{conversation}`", calls.join(", "));
+    ApiError::invalid(what).about("messages")
 }
 
 /// A call that its client gave another result before.

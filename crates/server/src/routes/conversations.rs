@@ -7,7 +7,7 @@ use turnwright_api as api;
 use turnwright_core::{MessageId, Seq};
 use turnwright_engine::search::Excerpt;
 use turnwright_engine::{
-    Conversation, ConversationChange, Engine, EngineError, NewConversation, Place, SettingsOverlay, StoreError,
+    Conversation, ConversationChange, Engine, EngineError, NewConversation, Place, SettingsOverlay, StoreError, shown_name,
 };
 
 use super::idempotency::repeatable;
@@ -112,7 +112,10 @@ fn flag(name: &str, value: Option<&str>) -> Result<bool, ApiError> {
     match value {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
-        Some(_) => Err(ApiError::bad_request("invalid_query", format!("{name} must be `true` or `false`"))),
+        Some(other) => {
+            let detail = format!("{name} is `{}`, it must be `true` or `false`", shown_name(other));
+            Err(ApiError::bad_request("invalid_query", detail))
+        }
     }
 }
 

@@ -50,11 +50,12 @@ pub(crate) fn hash_of(bytes: &[u8]) -> String {
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let mut values = headers.get_all("idempotency-key").into_iter();
     let Some(value) = values.next() else { return Ok(None) };
-    match value.to_str() {
-        Ok(key) if values.next().is_none() && (1..=MAX_KEY_BYTES).contains(&key.len()) && !key.contains('\t') => Ok(Some(key)),
-        _ => {
-            let detail = format!("an Idempotency-Key is 1 to {MAX_KEY_BYTES} visible ASCII characters, and there is one");
-            Err(ApiError::bad_request("invalid_idempotency_key", detail))
-        }
-    }
+    let more = values.count();
+    let wrong = match value.to_str() {
+        _ if more > 0 => format!("stands there {} times, it must stand there once", more + 1),
+        Ok(key) if (1..=MAX_KEY_BYTES).contains(&key.len()) && !key.contains('\t') => return Ok(Some(key)),
+        Ok(key) if !key.contains('\t') => format!("has {} characters, it must have 1 to {MAX_KEY_BYTES}", key.len()),
+        _ => "holds other characters than the visible ones of ASCII".to_owned(),
+    };
+    Err(ApiError::bad_request("invalid_idempotency_key", format!("the header `Idempotency-Key` {wrong}")))
 }

@@ -115,6 +115,20 @@ async fn a_header_that_can_be_there_once_is_refused_where_it_is_there_twice() {
 }
 
 #[tokio::test]
+async fn an_idempotency_key_is_refused_with_what_is_wrong_with_it() {
+    let server = server([]);
+    for (key, wrong) in [
+        ("k".repeat(256), "has 256 characters, it must have 1 to 255"),
+        (String::new(), "has 0 characters, it must have 1 to 255"),
+        ("a\tb".to_owned(), "holds other characters than the visible ones of ASCII"),
+    ] {
+        let refused = server.send(Method::POST, "/api/v1/conversations", &json!({}), &[("idempotency-key", &key)]).await;
+        assert_eq!(refused.problem(), (400, "invalid_idempotency_key".to_owned()));
+        assert_eq!(refused.json()["detail"], format!("the header `Idempotency-Key` {wrong}"));
+    }
+}
+
+#[tokio::test]
 async fn what_asks_for_a_turn_that_is_over_is_told_that_it_is_open_and_who_waits_that_it_goes_on_after_the_end() {
     let gate = Arc::new(Semaphore::new(0));
     let server = server([Answer::whole([text("Done.")]).gated(&gate)]);

@@ -99,7 +99,7 @@ async fn what_a_query_says_twice_is_refused_by_its_name() {
     for (query, name) in [("limit=1&limit=2", "limit"), ("cursor=a&after=a", "cursor"), ("q=a&limit=1&q=a", "q")] {
         let refused = server.get(&format!("/api/v1/conversations?{query}")).await;
         assert_eq!(refused.problem(), (400, "invalid_query".to_owned()), "{query}");
-        assert!(refused.body.contains(&format!("duplicate field `{name}`")), "{}", refused.body);
+        assert_eq!(refused.json()["detail"], format!("`{name}` stands twice in the query"));
     }
 }
 

@@ -165,3 +165,34 @@ async fn decisions_about_two_conversations_decide_nothing() {
     }
     assert_eq!(server.source.effects().len(), 0);
 }
+
+#[tokio::test]
+async fn what_is_missing_or_leads_nowhere_is_named() {
+    let server = server([Answer::whole([text("Hello.")])]);
+    let refusal = async |body: Value| server.respond(&body).await;
+    for tool in [json!({"type": "mcp"}), json!({"type": "mcp", "server_label": ""})] {
+        let none = refusal(json!({"input": "Go", "tools": [tool]})).await;
+        let names = "`tools[0].server_label` is missing; GET /api/v1/tools names the servers as `server_id`";
+        assert_eq!(refused(&none, names), about("invalid_request", "tools[0].server_label"));
+    }
+    let silent = refusal(json!({"input": []})).await;
+    let names = "nothing is said; there must be a user's message, or the result of a tool";
+    assert_eq!(refused(&silent, names), about("invalid_request", "input"));
+
+    let said = server.respond(&json!({"input": "Go"})).await.json();
+    let items = format!("/v1/responses/{}/input_items", said["id"].as_str().unwrap());
+    for (query, names, param) in [
+        ("limit=0", "`limit` is `0`, it must be 1 to 100", "limit"),
+        ("order=up", "`order` is `up`, it must be asc or desc", "order"),
+    ] {
+        let page = server.send(Method::GET, &format!("{items}?{query}"), Body::empty(), &[]).await;
+        assert_eq!(refused(&page, names), about("invalid_request", param));
+    }
+    let several = server.chat(&json!({"messages": [user("Go")], "n": 2})).await;
+    assert_eq!(refused(&several, "`n` is 2, it must be 1"), about("unsupported_parameter", "n"));
+    let result = json!({"type": "function_call_output", "call_id": "call_zz", "output": "A."});
+    let stray = refusal(json!({"input": [result], "previous_response_id": said["id"]})).await;
+    let conversation = said["turnwright"]["conversation_id"].as_str().unwrap();
+    let names = format!("there are results for `call_zz`, of which none waits in conversation `{conversation}`");
+    assert_eq!(refused(&stray, &names), about("invalid_request", "input"));
+}

@@ -124,8 +124,8 @@ fn refuse(request: &ChatCompletionRequest<'_>) -> Result<(), ApiError> {
     if request.messages.is_empty() {
         return Err(ApiError::invalid("`messages` is empty").about("messages"));
     }
-    if request.n.is_some_and(|n| n != 1) {
-        return Err(unsupported("n", "must be 1: a turn has one answer"));
+    if let Some(n) = request.n.filter(|n| *n != 1) {
+        return Err(unsupported("n", &format!("is {n}, it must be 1: a turn has one answer")));
     }
     if request.modalities.iter().flatten().any(|kind| kind != "text") {
         return Err(unsupported("modalities", "can hold `text` alone"));

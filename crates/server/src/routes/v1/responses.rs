@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json as value};
 use turnwright_api::openai::{OpenAiError, ResponsesRequest, WireResponse};
 use turnwright_core::{ConversationId, Journal, Seq};
-use turnwright_engine::{EngineError, OnWaiting, WatchFrom};
+use turnwright_engine::{EngineError, OnWaiting, WatchFrom, shown_name};
 
 use super::{Named, body, name};
 use crate::error::ApiError;
@@ -188,13 +188,19 @@ pub(super) async fn input_items(
     Search(query): Search<ItemsQuery>,
 ) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
-    let limit = query.limit.as_deref().map_or(Ok(20), str::parse::<usize>).ok().filter(|limit| (1..=100).contains(limit));
-    let limit = limit.ok_or_else(|| ApiError::invalid("`limit` must be 1 to 100").about("limit"))?;
+    let given = query.limit.as_deref().unwrap_or("20");
+    let limit =
+        given.parse::<usize>().ok().filter(|limit| (1..=100).contains(limit)).ok_or_else(|| {
+            ApiError::invalid(format!("`limit` is `{}`, it must be 1 to 100", shown_name(given))).about("limit")
+        })?;
     let mut items = state.engine().look(&conversation, |journal| object::input_items(journal, &conversation, &part)).await?;
     match query.order.as_deref() {
         None | Some("desc") => items.reverse(),
         Some("asc") => {}
-        Some(_) => return Err(ApiError::invalid("`order` must be asc or desc").about("order")),
+        Some(other) => {
+            let what = format!("`order` is `{}`, it must be asc or desc", shown_name(other));
+            return Err(ApiError::invalid(what).about("order"));
+        }
     }
     let name = |item: &Value| item.get("id").and_then(Value::as_str).map(str::to_owned);
     if let Some(after) = &query.after {

@@ -152,7 +152,10 @@ impl Tools {
             let what = "is not taken: name a server of this installation by its `server_label`";
             return Err(settings::unsupported(&format!("{place}.server_url"), what));
         }
-        let label = tool.get("server_label").and_then(Value::as_str).unwrap_or_default();
+        let Some(label) = tool.get("server_label").and_then(Value::as_str).filter(|label| !label.is_empty()) else {
+            let what = format!("`{place}.server_label` is missing; GET /api/v1/tools names the servers as `server_id`");
+            return Err(ApiError::invalid(what).about(format!("{place}.server_label")));
+        };
         if !state.engine().sources().iter().any(|source| source.name() == label) {
             let what = format!("there is no server `{label}` here; GET /api/v1/tools names them as `server_id`");
             return Err(ApiError::invalid(what).about(format!("{place}.server_label")));
