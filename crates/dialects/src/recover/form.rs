@@ -205,10 +205,12 @@ pub(super) enum Opening {
 }
 
 /// The marks that may stand anywhere but in code. Where one is the beginning of another, the longer comes first.
-pub(super) const MARKS: [(&str, Opening, TextForm); 24] = [
+pub(super) const MARKS: [(&str, Opening, TextForm); 25] = [
     ("<tool_call>", Opening::Tag("</tool_call>"), TextForm::Hermes),
     ("<function_call>", Opening::Tag("</function_call>"), TextForm::Hermes),
     ("<tools>", Opening::Tag("</tools>"), TextForm::Hermes),
+    // What Qwen's template puts around results; small models put it around calls.
+    ("<tool_response>", Opening::Tag("</tool_response>"), TextForm::Hermes),
     ("✿FUNCTION✿:", Opening::QwenFunction, TextForm::Hermes),
     ("[TOOL_CALLS]", Opening::MistralToken, TextForm::Mistral),
     ("<|python_tag|>", Opening::PythonTag, TextForm::Llama),

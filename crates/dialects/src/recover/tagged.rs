@@ -30,7 +30,8 @@ pub(super) fn tool_call(cursor: &mut Cursor<'_>, closing: &str) -> Read<Vec<Call
                 cursor.close(closing)?;
                 return Ok(calls);
             }
-            _ if calls.is_empty() => calls.push(keys_and_values(cursor)?),
+            // A word between the tags of a result is one.
+            _ if calls.is_empty() && closing != "</tool_response>" => calls.push(keys_and_values(cursor)?),
             _ => return cursor.no(),
         }
     }

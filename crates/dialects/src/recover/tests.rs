@@ -125,6 +125,9 @@ fn what_is_no_call_stays_as_it_was_written() {
         "a < b <tool_cal",
         "<tool_call>none</tool_call>",
         "<tool_call></tool_call>",
+        "<tool_response></tool_response>",
+        "<tool_response>time__now</tool_response>",
+        "<tool_response>{\"zone\":\"A\"}</tool_response>",
     ] {
         check(text, text);
     }
@@ -197,6 +200,7 @@ fn what_tags_hold_may_be_json_a_function_or_keys_with_values() {
         (r#"<tool_call>{"name":"T!","arguments":{}}</tool_ca"#, "«T! {}»"),
         (r#"<tools>{"name":"T!","arguments":{}}</tools>"#, "«T! {}»"),
         (r#"<function_call>{"name":"T!","arguments":{}}</function_call>"#, "«T! {}»"),
+        ("<tool_response>\n{\"name\":\"T!\",\"arguments\":{}}\n</tool_response>", "«T! {}»"),
         (
             "<tool_call>\n<function=T!>\n<parameter=zone>\nA\n</parameter>\n<parameter=count>\n3\n</parameter>\n</function>\n</tool_call>",
             r#"«T! {"zone":"A","count":3}»"#,
