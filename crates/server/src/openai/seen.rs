@@ -191,7 +191,7 @@ mod tests {
         known.seen().forget();
         assert_eq!(shared(&second, &read(&known, &long("2")).unwrap().0), 0);
         let huge = says("user", &"x".repeat(MAX_BYTES));
-        let (once, _) = read(&known, &[huge.clone()]).unwrap();
+        let (once, _) = read(&known, std::slice::from_ref(&huge)).unwrap();
         assert_eq!(shared(&once, &read(&known, &[huge]).unwrap().0), 0);
     }
 }

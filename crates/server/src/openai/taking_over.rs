@@ -59,15 +59,14 @@ pub(super) async fn say_in_copy(
 /// Takes the history that the client brings over into a new conversation.
 async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask) -> Result<TakenIn, ApiError> {
     let unreadable = |what: String| ApiError::invalid(what).about("messages");
-    let list = || written::list(ask.history.before_users()).map_err(|error| unreadable(error.to_string()));
+    let written = || written::list(ask.history.before_users()).map_err(|error| unreadable(error.to_string()));
     let settings = ask.overlay.over(&state.engine().defaults());
     let known = state.known().fingerprint(state.engine().user());
-    let (taken, bytes) = match ask.history.written_before_users() {
-        Some(beginning) => (known.of_history(&beginning.to_ne_bytes(), &settings), None),
-        None => {
-            let bytes = list()?;
-            (known.of_history(&bytes, &settings), Some(bytes))
-        }
+    let (taken, bytes) = if let Some(beginning) = ask.history.written_before_users() {
+        (known.of_history(&beginning.to_ne_bytes(), &settings), None)
+    } else {
+        let bytes = written()?;
+        (known.of_history(&bytes, &settings), Some(bytes))
     };
     if let Some(taken_in) = branch(state, conversation, ask, &taken).await? {
         return Ok(taken_in);
@@ -77,7 +76,7 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
             state.engine().admits(content).map_err(|error| ApiError::from(error).about("messages"))?;
         }
     }
-    let bytes = bytes.map_or_else(list, Ok)?;
+    let bytes = bytes.map_or_else(written, Ok)?;
     let read = import::read(&bytes, &settings).map_err(|error| unreadable(error.to_string()))?;
     let Some(read) = read.conversations.into_iter().next() else { return Ok(TakenIn::default()) };
     let place = |count: usize| u64::try_from(count).ok().and_then(Seq::new);

@@ -80,7 +80,7 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
         },
         Before::Repeated => {}
     }
-    let part = say(&state, &conversation, &input, Some(once), stood.said).await?;
+    let part = Box::pin(say(&state, &conversation, &input, Some(once), stood.said)).await?;
     // A page that left while something was said has a piece of that, which is told anew.
     let page = input.on_page()?;
     let look = |journal: &Journal| joins(journal, &part).then(|| before_part(&conversation, journal, &page, &part)).flatten();
