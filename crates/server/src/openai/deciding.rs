@@ -23,13 +23,13 @@ pub(super) async fn decide(
     let mut conversation = ask.conversation.clone();
     let mut decided: Vec<(ApprovalId, Choice)> = Vec::new();
     let mut before: Vec<CallId> = Vec::new();
-    let mut asked: Vec<(ApprovalId, bool)> = Vec::new();
+    let mut asked: Vec<(ApprovalId, bool, ApiError)> = Vec::new();
     for (place, request, is_approved, reason) in ask.history.approvals() {
         let param = format!("input[{place}].approval_request_id");
         let unknown = || ApiError::invalid(format!("nothing waits under the name `{request}`")).about(&param);
         let (approval, held) = ids::read_request(request).ok_or_else(unknown)?;
         let call = approval.call;
-        asked.push((approval, is_approved));
+        let otherwise = ApiError::invalid(format!("`{request}` was decided about otherwise before")).about(&param);
         conversation = held.or(conversation);
         let id = conversation.as_ref().ok_or_else(unknown)?;
         let look = |journal: &Journal| {
@@ -42,11 +42,9 @@ pub(super) async fn decide(
                 before.push(call);
                 continue;
             }
-            Err(_) => {
-                let what = format!("`{request}` was decided about otherwise before");
-                return Err(ApiError::invalid(what).about(&param));
-            }
+            Err(_) => return Err(otherwise),
         };
+        asked.push((approval, is_approved, otherwise));
         let verdict = match (reason_of, is_approved) {
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
@@ -93,10 +91,16 @@ pub(super) async fn decide(
         say(state, place, ask, users.clone(), history.clone()).await.map(drop)
     };
     if let Err(error) = stored {
-        // The same may have been decided at the same moment.
-        let is_so = |journal: &Journal| asked.iter().all(|(asked, is_so)| decided_before(journal, *asked) == Some(*is_so));
-        if !matches!(error.code(), "not_waiting" | "conflict") || !state.engine().look(&conversation, is_so).await? {
+        if !matches!(error.code(), "not_waiting" | "conflict") {
             return Err(error);
+        }
+        // It may have been decided at the same moment.
+        for (asked, is_approved, otherwise) in asked {
+            match state.engine().look(&conversation, |journal| decided_before(journal, asked)).await? {
+                Some(made) if made == is_approved => {}
+                Some(_) => return Err(otherwise),
+                None => return Err(error),
+            }
         }
         give_beside(state, ask, &conversation, (results, Answers::default()), None).await?;
         if !users.is_empty() {
