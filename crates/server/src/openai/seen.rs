@@ -11,9 +11,11 @@ use super::known::Fingerprint;
 use super::messages::message;
 use crate::error::ApiError;
 
-/// How much text of messages is remembered, in bytes, each counted with every beginning by which it is known. What it is read as takes
-/// some three times that.
+/// How much text of messages is remembered, in bytes, each counted with every beginning by which it is known, and with
+/// [`MESSAGE_BYTES`]. What it is read as takes some three times that.
 const MAX_BYTES: usize = 4 * 1_024 * 1_024;
+/// What a message takes besides its text, about.
+const MESSAGE_BYTES: usize = 512;
 
 /// How the messages of a request begin: a hash of each of their beginnings, from the first message alone to all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,7 +80,7 @@ impl SeenMessages {
             items.push(Arc::new(self::message(at, message)?));
         }
         if known < items.len() {
-            let bytes = messages.iter().map(|message| message.get().len()).sum();
+            let bytes = messages.iter().map(|message| message.get().len().saturating_add(MESSAGE_BYTES)).sum();
             self.seen().keep(&beginnings, &items, bytes);
         }
         Ok((items, beginnings))
@@ -132,7 +134,7 @@ mod tests {
     use turnwright_core::UserId;
     use turnwright_engine::SystemClock;
 
-    use super::{Beginnings, MAX_BYTES};
+    use super::{Beginnings, MAX_BYTES, MESSAGE_BYTES};
     use crate::error::ApiError;
     use crate::openai::history::{History, Item, Messages};
     use crate::openai::known::KnownHistories;
@@ -190,6 +192,10 @@ mod tests {
         assert_eq!(shared(&first, &read(&known, &long("1")).unwrap().0), 0);
         known.seen().forget();
         assert_eq!(shared(&second, &read(&known, &long("2")).unwrap().0), 0);
+        for number in 0..=MAX_BYTES / MESSAGE_BYTES {
+            read(&known, &[says("user", &number.to_string())]).unwrap();
+        }
+        assert!(known.seen().seen().found.len() < MAX_BYTES / MESSAGE_BYTES);
         let huge = says("user", &"x".repeat(MAX_BYTES));
         let (once, _) = read(&known, std::slice::from_ref(&huge)).unwrap();
         assert_eq!(shared(&once, &read(&known, &[huge]).unwrap().0), 0);
