@@ -5,7 +5,12 @@ use std::sync::Arc;
 
 use crate::budgets::Books;
 use crate::compaction::Compaction;
-use crate::{AssistantMessage, CallId, Control, Entry, MessageId, Seq, StoredEntry, ToolDefinition, ToolResult, Turn, TurnId};
+use crate::{
+    AssistantMessage, Beginning, CallId, Control, Entry, MessageId, Seq, StoredEntry, ToolDefinition, ToolResult, Turn, TurnId,
+};
+
+/// For how many items more than it has a copied list has room, about a turn of a few calls.
+const MORE: usize = 16;
 
 /// An entry that cannot stand where it does. The conversation is read-only from there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,8 +49,10 @@ impl JournalError {
 ///
 /// [`Journal::apply`] is the only mutation; the rest looks. Cloning is cheap however long it is: all is shared until one of the
 /// two takes another entry.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Journal {
+    /// Where others begin with the very same entries.
+    beginning: Option<Beginning>,
     entries: Arc<Vec<StoredEntry>>,
     /// The turns that there were, oldest first: where looking back begins.
     turns: Arc<Vec<TurnId>>,
@@ -72,6 +79,14 @@ struct Folded {
     epoch: u64,
 }
 
+/// By what they say; with whom they share it is no part of that.
+impl PartialEq for Journal {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { beginning: _, entries, turns, begun, folded } = self;
+        *entries == other.entries && *turns == other.turns && *begun == other.begun && *folded == other.folded
+    }
+}
+
 impl Journal {
     /// A journal of these entries.
     ///
@@ -96,12 +111,27 @@ impl Journal {
         }
         self.folded.apply(stored.seq, &stored.entry, |seq| self.entries.get(index(seq)?).map(|stored| &*stored.entry))?;
         if let Some(turn) = self.folded.turn.as_ref().map(Turn::id).filter(|turn| turn.0 == stored.seq) {
-            Arc::make_mut(&mut self.turns).push(turn);
+            push(&mut self.turns, turn);
             let (offered, compaction) = (Arc::clone(&self.folded.offered), self.folded.compaction.clone());
-            Arc::make_mut(&mut self.begun).push(Begun { offered, compaction });
+            push(&mut self.begun, Begun { offered, compaction });
         }
-        Arc::make_mut(&mut self.entries).push(stored);
+        push(&mut self.entries, stored);
         Ok(())
+    }
+
+    /// A journal of the entries through `last`, in which every turn should be over, for others to begin with as its clones; `None`
+    /// where there are not so many. In what begins with it, [`Journal::beginning`] is the same.
+    pub fn begin_with(&self, last: Seq) -> Option<Self> {
+        let entries = self.entries.get(..index(last)?.checked_add(1)?)?;
+        // They fitted when they were taken.
+        let mut journal = Self::replay(entries.iter().cloned()).ok()?;
+        journal.beginning = Some(Beginning::new(last));
+        Some(journal)
+    }
+
+    /// The entries that others begin with too, where it was made from such.
+    pub fn beginning(&self) -> Option<&Beginning> {
+        self.beginning.as_ref()
     }
 
     /// Whether `entries` would fit next.
@@ -383,6 +413,17 @@ impl Folded {
             | None => Err("there is no such message"),
         }
     }
+}
+
+/// Puts `item` at the end of a list that others may have. A copy has room for those that come next: it is made for one turn at least.
+fn push<T: Clone>(list: &mut Arc<Vec<T>>, item: T) {
+    if let Some(list) = Arc::get_mut(list) {
+        return list.push(item);
+    }
+    let mut copy = Vec::with_capacity(list.len().saturating_add(MORE));
+    copy.extend_from_slice(list);
+    copy.push(item);
+    *list = Arc::new(copy);
 }
 
 /// Where the entry at `seq` stands in the list.

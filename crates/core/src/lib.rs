@@ -6,6 +6,7 @@
 //! message from stream deltas, and [`policy`] decides whether a call may run. Carrying all that out is the engine's work.
 
 mod assembler;
+mod beginning;
 mod brought;
 pub mod budget;
 pub mod budgets;
@@ -39,6 +40,7 @@ mod tried;
 mod turn;
 
 pub use assembler::{Assembler, StreamDelta};
+pub use beginning::Beginning;
 pub use brought::{NotShown, is_text_type};
 pub use budgets::{BudgetStop, Reserved};
 pub use content::{ContentBlock, EmbeddedResource, is_blank, text_of};

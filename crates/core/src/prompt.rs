@@ -11,16 +11,16 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::{
-    ApprovalId, AssistantBlock, AssistantMessage, CallId, ContentBlock, Context, Control, ConversationId, Entry, Journal,
-    MessageId, QuestionReason, Seq, StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
-    UserMessage,
+    ApprovalId, AssistantBlock, AssistantMessage, Beginning, CallId, ContentBlock, Context, Control, ConversationId, Entry,
+    Journal, MessageId, QuestionReason, Seq, StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult,
+    TurnSettings, UserMessage,
 };
 
 /// What a model is asked.
 #[derive(Debug, Clone)]
 pub struct Prompt<'a> {
-    /// The conversation that it comes from, where it comes from one; the same for all its prompts.
-    pub conversation: Option<&'a ConversationId>,
+    /// The conversation that it comes from, where it comes from one.
+    pub conversation: Option<PromptOf<'a>>,
     /// The turn's settings: model, system prompt, sampling, limits.
     pub settings: &'a TurnSettings,
     /// The conversation.
@@ -31,6 +31,15 @@ pub struct Prompt<'a> {
     pub allow_calls: bool,
     /// Whether the model did not call what the turn demands since it was demanded, see [`crate::Turn::has_open_demand`].
     pub has_open_demand: bool,
+}
+
+/// Whose prompt it is; the same for all prompts of a conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptOf<'a> {
+    /// The conversation.
+    pub id: &'a ConversationId,
+    /// The entries with which others begin too, where it was made from such.
+    pub beginning: Option<&'a Beginning>,
 }
 
 impl Prompt<'_> {
@@ -276,7 +285,8 @@ pub fn of<'a>(
 ) -> Prompt<'a> {
     let (messages, tools) = (messages(journal), journal.offered());
     let has_open_demand = journal.turn().is_some_and(crate::Turn::has_open_demand);
-    Prompt { conversation: Some(conversation), settings, messages, tools, allow_calls, has_open_demand }
+    let conversation = Some(PromptOf { id: conversation, beginning: journal.beginning() });
+    Prompt { conversation, settings, messages, tools, allow_calls, has_open_demand }
 }
 
 /// The messages of a journal as a model is shown them: a summary in the place of what was compacted.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use turnwright_core::prompt::{Prompt, PromptMessage, ShownResult};
-use turnwright_core::{Origin, Seq, ToolDefinition};
+use turnwright_core::{Beginning, Origin, Seq, ToolDefinition};
 
 use crate::dialect::{Body, Target};
 use crate::facts::ModelFacts;
@@ -18,6 +18,8 @@ use crate::profile::Profile;
 
 /// What a message takes at least, in bytes, about.
 const MESSAGE_BYTES: usize = 512;
+/// Messages shorter than this together, in bytes, are written anew as quickly.
+const MIN_SHARED_BYTES: usize = 4 * 1024;
 
 /// What was written of the last request of one conversation to one target. Starts empty; may be dropped at any time.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub struct Kept {
     target: Option<Arc<(Origin, Profile, ModelFacts)>>,
     tools: Option<Arc<Tools>>,
     messages: Option<Box<dyn Any + Send + Sync>>,
+    /// The first of the messages, where other conversations begin with the very same.
+    begun: Option<Arc<Begun>>,
     /// The last request, shared with who sends it: the next one goes on in its bytes once it is sent.
     body: Body,
     bytes: usize,
@@ -37,8 +41,17 @@ struct Tools {
     bytes: Arc<[u8]>,
 }
 
-/// Messages that were written, where they are in the last body, and the state in which their writer was then.
+/// The messages of entries with which several conversations begin.
 #[derive(Debug)]
+struct Begun {
+    beginning: Beginning,
+    /// As in a body of `bytes` alone, before it is finished.
+    written: Box<dyn Any + Send + Sync>,
+    bytes: Vec<u8>,
+}
+
+/// Messages that were written, where they are in the last body, and the state in which their writer was then.
+#[derive(Debug, Clone)]
 struct Written<W> {
     keys: Vec<Key>,
     writer: W,
@@ -92,6 +105,19 @@ impl Kept {
     #[must_use]
     pub fn for_another(&self) -> Self {
         Self { target: self.target.clone(), tools: self.tools.clone(), ..Self::default() }
+    }
+
+    /// Takes what other conversations with the same target that begin with the same entries can go on from: the first messages, and
+    /// the tools. `None` where none are shared, or there is little of them. This conversation needs it no more.
+    pub fn take_beginning(&mut self) -> Option<(Beginning, Self)> {
+        let begun = self.begun.take()?;
+        Some((begun.beginning.clone(), Self { bytes: begun.bytes.len(), begun: Some(begun), ..self.for_another() }))
+    }
+
+    /// The same, to be gone on from once more.
+    #[must_use]
+    pub fn for_another_that_begins_so(&self) -> Self {
+        Self { begun: self.begun.clone(), ..self.for_another() }
     }
 
     /// Forgets what was kept for another target.
@@ -155,12 +181,19 @@ impl Kept {
         let mut written = if let Some(mut written) = kept.filter(|written| written.is_prefix(&prompt.messages)) {
             written.go_on(std::mem::take(&mut self.body), out);
             written
+        } else if let Some(written) = self.begun.as_ref().and_then(|begun| begun.go_on(prompt, out)) {
+            Box::new(written)
         } else {
             out.reserve(MESSAGE_BYTES * prompt.messages.len());
             Box::new(Written::new(begin(), out.len()))
         };
         let mut rest = prompt.messages.iter().skip(written.keys.len()).peekable();
+        let mut beginning = prompt.conversation.and_then(|of| of.beginning).filter(|_| written.keys.is_empty());
         while let Some((message, key)) = rest.peek().and_then(|message| Some((*message, Key::of(message)?))) {
+            if let Some(beginning) = beginning.take_if(|beginning| key.is_after(beginning.last())) {
+                written.range.end = out.len();
+                self.begun = Begun::of(beginning, &written, out).map(Arc::new);
+            }
             push(&mut written.writer, &mut written.newest, target, message, out);
             written.keys.push(key);
             rest.next();
@@ -214,6 +247,34 @@ fn finish<W: MessageWriter>(writer: &W, newest: usize, end: usize, target: &Targ
     unfinished
 }
 
+impl Begun {
+    /// What of `out` is written by now; nothing where it is little.
+    fn of<W: MessageWriter>(beginning: &Beginning, written: &Written<W>, out: &[u8]) -> Option<Self> {
+        let bytes = out.get(written.range.clone()).filter(|bytes| bytes.len() >= MIN_SHARED_BYTES)?.to_vec();
+        let written = Written {
+            newest: written.newest.saturating_sub(written.range.start),
+            range: 0..bytes.len(),
+            unfinished: Vec::new(),
+            ..written.clone()
+        };
+        Some(Self { beginning: beginning.clone(), written: Box::new(written), bytes })
+    }
+
+    /// Writes them behind `out`, where `prompt` begins so.
+    fn go_on<W: MessageWriter>(&self, prompt: &Prompt<'_>, out: &mut Vec<u8>) -> Option<Written<W>> {
+        let is_same = prompt.conversation?.beginning? == &self.beginning;
+        let written = self.written.downcast_ref::<Written<W>>()?;
+        if !is_same || !written.is_prefix(&prompt.messages) {
+            return None;
+        }
+        let more = prompt.messages.len().saturating_sub(written.keys.len());
+        let start = out.len();
+        out.reserve(self.bytes.len().saturating_add(more.saturating_add(1).saturating_mul(MESSAGE_BYTES)));
+        out.extend_from_slice(&self.bytes);
+        Some(Written { newest: written.newest.saturating_add(start), range: start..out.len(), ..written.clone() })
+    }
+}
+
 impl<W> Written<W> {
     fn new(writer: W, start: usize) -> Self {
         Self { keys: Vec::new(), writer, range: start..start, newest: start, unfinished: Vec::new() }
@@ -242,6 +303,14 @@ impl<W> Written<W> {
 }
 
 impl Key {
+    /// Whether it is of an entry that stands behind `last`. Results stand where the message is that they answer.
+    fn is_after(self, last: Seq) -> bool {
+        match self {
+            Self::User(seq) | Self::Context(seq) | Self::Assistant(seq) => seq > last,
+            Self::Results => false,
+        }
+    }
+
     /// `None` for what may be another next time: results that are not stored.
     fn of(message: &PromptMessage<'_>) -> Option<Self> {
         match message {

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tracing::Span;
 use turnwright_core::{Claim, ConversationId, DriverId, Entry, Journal, JournalError, Seq, StoredEntry, Turn, TurnId, UserId};
 
+use crate::artifacts::artifacts_of;
 use crate::fold;
 use crate::in_flight::{InFlight, tell_at_another_place, tell_message};
 use crate::nodes::mirror::{self, Mirror};
@@ -60,7 +61,7 @@ pub(crate) struct State {
     pub(crate) chosen: Arc<Chosen>,
     pub(crate) last_used: u64,
     /// With what another conversation began last.
-    shared: Option<Beginning>,
+    shared: Option<Box<Beginning>>,
     weight: usize,
     overlay_weight: usize,
 }
@@ -70,11 +71,17 @@ pub(crate) struct State {
 pub(crate) struct Beginning {
     journal: Journal,
     weight: usize,
+    /// The artifacts that it links to.
+    holds: Vec<String>,
 }
 
 impl Beginning {
     pub(crate) fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    pub(crate) fn holds(&self) -> &[String] {
+        &self.holds
     }
 }
 
@@ -364,13 +371,13 @@ impl State {
     /// are not so many.
     pub(crate) fn beginning(&mut self, through: Seq) -> Option<Beginning> {
         if let Some(shared) = self.shared.as_ref().filter(|shared| shared.journal.last_seq() == Some(through)) {
-            return Some(shared.clone());
+            return Some(Beginning::clone(shared));
         }
-        let entries = self.journal.entries().get(..usize::try_from(through.get()).ok()?)?;
-        let weight = entries.iter().map(|stored| weight::of_entry(&stored.entry)).sum();
-        // They fitted when they were taken.
-        let beginning = Beginning { journal: Journal::replay(entries.iter().cloned()).ok()?, weight };
-        self.shared = Some(beginning.clone());
+        let journal = self.journal.begin_with(through)?;
+        let entries = || journal.entries().iter().map(|stored| &*stored.entry);
+        let (weight, holds) = (entries().map(weight::of_entry).sum(), artifacts_of(entries()));
+        let beginning = Beginning { journal, weight, holds };
+        self.shared = Some(Box::new(beginning.clone()));
         Some(beginning)
     }
 

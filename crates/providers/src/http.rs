@@ -94,7 +94,7 @@ impl Provider for HttpProvider {
         for refused in self.endpoint.refused_by(model) {
             request.leave_out(&refused);
         }
-        let talk: Option<Talk> = prompt.conversation.map(|conversation| (conversation.clone(), model.to_owned()));
+        let talk: Option<Talk> = prompt.conversation.map(|of| (of.id.clone(), model.to_owned()));
         let left_out = talk.as_ref().map(|talk| self.endpoint.mended.left_out(talk)).unwrap_or_default();
         if let Some(body) = left_out.messages.and_then(|messages| dialect.still_mended(&request.body, messages)) {
             request.body = body.into();

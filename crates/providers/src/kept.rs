@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
-use turnwright_core::ConversationId;
+use turnwright_core::prompt::PromptOf;
+use turnwright_core::{Beginning, ConversationId};
 use turnwright_dialects::Kept;
 
 /// The most bytes that are kept for all conversations of an endpoint.
@@ -13,6 +14,9 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 const MIN_MESSAGE_BYTES: usize = 16 * 1024;
 /// The most models whose tools are kept for the conversations to come.
 const MAX_MODELS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+/// Of how many beginnings that conversations share the messages are kept, and how many bytes of each.
+const MAX_BEGINNINGS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+const MAX_BEGINNING_BYTES: usize = 1024 * 1024;
 
 /// What was written of the last requests, by conversation and model, the longest unused dropped first.
 #[derive(Debug)]
@@ -24,39 +28,54 @@ struct Cache {
     /// What was kept last for each model, without messages: most conversations have the same tools, and to bring their
     /// schemas into a dialect's form costs more than all the rest of a short request.
     by_model: LruCache<String, Kept>,
+    /// The messages with which several conversations begin: each of them goes on from there.
+    by_beginning: LruCache<(Beginning, String), Kept>,
     bytes: usize,
 }
 
 impl Default for KeptRequests {
     fn default() -> Self {
-        Self(Mutex::new(Cache { requests: LruCache::unbounded(), by_model: LruCache::new(MAX_MODELS), bytes: 0 }))
+        Self(Mutex::new(Cache {
+            requests: LruCache::unbounded(),
+            by_model: LruCache::new(MAX_MODELS),
+            by_beginning: LruCache::new(MAX_BEGINNINGS),
+            bytes: 0,
+        }))
     }
 }
 
 impl KeptRequests {
     /// Takes what is kept for a conversation's next request to `model`, or else what any conversation can go on from.
-    pub(crate) fn take(&self, conversation: Option<&ConversationId>, model: &str) -> Kept {
+    pub(crate) fn take(&self, of: Option<PromptOf<'_>>, model: &str) -> Kept {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let conversation = conversation.filter(|_| !cache.requests.is_empty());
-        let kept = conversation.and_then(|conversation| cache.requests.pop(&(conversation.clone(), model.to_owned())));
-        let Some(kept) = kept else { return cache.by_model.get(model).map(Kept::for_another).unwrap_or_default() };
-        cache.bytes -= kept.bytes();
-        kept
+        let known = of.filter(|_| !cache.requests.is_empty());
+        if let Some(kept) = known.and_then(|of| cache.requests.pop(&(of.id.clone(), model.to_owned()))) {
+            cache.bytes -= kept.bytes();
+            return kept;
+        }
+        if let Some(beginning) = of.and_then(|of| of.beginning)
+            && let Some(kept) = cache.by_beginning.get(&(beginning.clone(), model.to_owned()))
+        {
+            return kept.for_another_that_begins_so();
+        }
+        cache.by_model.get(model).map(Kept::for_another).unwrap_or_default()
     }
 
     /// Keeps what was written for the next time, where it is worth it.
-    pub(crate) fn put(&self, conversation: Option<&ConversationId>, model: &str, kept: Kept) {
+    pub(crate) fn put(&self, of: Option<PromptOf<'_>>, model: &str, mut kept: Kept) {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match cache.by_model.get_mut(model) {
             Some(last) => *last = kept.for_another(),
             None => drop(cache.by_model.put(model.to_owned(), kept.for_another())),
         }
-        let Some(conversation) = conversation.filter(|_| kept.message_bytes() >= MIN_MESSAGE_BYTES && kept.bytes() < MAX_BYTES)
-        else {
+        if let Some((beginning, kept)) = kept.take_beginning().filter(|(_, kept)| kept.bytes() <= MAX_BEGINNING_BYTES) {
+            cache.by_beginning.put((beginning, model.to_owned()), kept);
+        }
+        let Some(of) = of.filter(|_| kept.message_bytes() >= MIN_MESSAGE_BYTES && kept.bytes() < MAX_BYTES) else {
             return;
         };
         cache.bytes += kept.bytes();
-        if let Some(before) = cache.requests.put((conversation.clone(), model.to_owned()), kept) {
+        if let Some(before) = cache.requests.put((of.id.clone(), model.to_owned()), kept) {
             cache.bytes -= before.bytes();
         }
         while cache.bytes > MAX_BYTES {

@@ -167,7 +167,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         reasoning: effort.map(|effort| Reasoning { effort, summary: "auto" }),
         max_output_tokens: limits::output_tokens(settings, target.model).map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
         temperature: settings.temperature.filter(|_| target.model.temperature != Some(false) && !is_thinking),
-        prompt_cache_key: prompt.conversation.map(cache_key),
+        prompt_cache_key: prompt.conversation.map(|of| cache_key(of.id)),
         // What cannot reason has nothing to encrypt, and the API refuses to be asked for it.
         include: may_think.then_some(["reasoning.encrypted_content"]),
         store: false,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use turnwright_core::{ConversationId, Seq};
 
 use super::{Conversation, Engine, NewConversation, act, new_id, record};
-use crate::artifacts::artifacts_of;
 use crate::registry::live_of;
 use crate::{Copied, EngineError};
 
@@ -49,7 +48,7 @@ impl Engine {
             updated_at_ms: now,
         };
         let record = record(&conversation)?;
-        let holds = artifacts_of(beginning.journal().entries().iter().map(|stored| &*stored.entry));
+        let holds = beginning.holds().to_vec();
         let live = live_of(&record)?.beginning_with(beginning);
         let copy = Copied { conversation: record, of: id.clone(), meant, through, holds };
         let inner = self.inner.clone();

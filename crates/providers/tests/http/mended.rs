@@ -1,6 +1,6 @@
 //! Thoughts that an endpoint does not take any more, over the requests of a conversation.
 
-use turnwright_core::prompt::{Prompt, PromptMessage};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptOf};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, Completion, ContentBlock, ConversationId, Finish, FinishReason, ModelRef, NativeBlock,
     Origin, Seq, TurnSettings, Usage, UserMessage,
@@ -76,7 +76,7 @@ async fn ask(provider: &HttpProvider, conversation: &str, messages: Vec<PromptMe
 async fn heard(provider: &HttpProvider, conversation: &str, messages: Vec<PromptMessage<'_>>) -> (String, Vec<String>) {
     let (settings, conversation) = (settings(), conversation.parse::<ConversationId>().unwrap());
     let prompt = Prompt {
-        conversation: Some(&conversation),
+        conversation: Some(PromptOf { id: &conversation, beginning: None }),
         settings: &settings,
         messages,
         tools: &[],
@@ -143,7 +143,7 @@ async fn what_does_not_help_is_not_remembered() {
     ];
     let (settings, conversation) = (settings(), "a".parse::<ConversationId>().unwrap());
     let prompt = Prompt {
-        conversation: Some(&conversation),
+        conversation: Some(PromptOf { id: &conversation, beginning: None }),
         settings: &settings,
         messages: messages.clone(),
         tools: &[],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptOf, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, ConversationId, Finish, FinishReason, ModelRef,
     NativeBlock, Origin, Outcome, Seq, ToolCall, ToolDefinition, ToolResult, TurnSettings, Usage, UserMessage,
@@ -128,7 +128,7 @@ impl<'a> Ask<'a> {
 
     pub(super) fn bytes(&self) -> Vec<u8> {
         let prompt = Prompt {
-            conversation: self.conversation.as_ref(),
+            conversation: self.conversation.as_ref().map(|id| PromptOf { id, beginning: None }),
             settings: &self.settings,
             messages: self.messages.clone(),
             tools: &self.tools,

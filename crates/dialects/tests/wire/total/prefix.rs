@@ -106,6 +106,44 @@ fn the_beginning_of_a_request_never_shrinks_within_a_turn_whatever_happens() {
 }
 
 #[test]
+fn conversations_that_begin_with_the_same_go_on_from_what_one_of_them_wrote() {
+    let mut shared = 0;
+    for seed in (0..300).map(|number| 3_000_000 + number) {
+        let mut story = Story::new(seed);
+        let mut answers = 0;
+        while answers < 12 || story.journal.open_turn().is_some() {
+            let asked = story.go_on();
+            story.answer(&asked);
+            answers += 1;
+            if answers > 40 {
+                break;
+            }
+        }
+        for endpoint in endpoint::one_of_each_dialect(seed * 8) {
+            let mut known = None;
+            for mut branch in story.branches(seed * 10..seed * 10 + 4) {
+                for _ in 0..2 {
+                    let asked = branch.go_on();
+                    let prompt = branch.prompt(&asked);
+                    let mut kept = known.as_ref().map(Kept::for_another_that_begins_so).unwrap_or_default();
+                    let request = endpoint.request(&prompt, &mut kept);
+                    let afresh = endpoint.request(&prompt, &mut Kept::default());
+                    assert!(request == afresh, "seed {seed}, {}: the beginning changes the request", endpoint.dialect.name());
+                    if let Some((beginning, kept)) = kept.take_beginning() {
+                        assert_eq!(Some(&beginning), branch.journal.beginning());
+                        shared += usize::from(known.is_some());
+                        known = Some(kept);
+                    }
+                    branch.answer(&asked);
+                }
+            }
+        }
+    }
+    println!("{shared} requests began with what another conversation wrote");
+    assert!(shared > 500);
+}
+
+#[test]
 fn over_thirty_turns_only_a_change_of_tools_changes_the_beginning() {
     let mut story = Story::calm(7);
     let mut askers = Asker::all(0);

@@ -72,6 +72,21 @@ impl Story {
         (story, asked)
     }
 
+    /// Others that begin with what happened up to the end of its newest turn, and go on as each seed says. None where a turn is
+    /// open, or nothing happened.
+    pub(crate) fn branches(&self, seeds: impl IntoIterator<Item = u64>) -> Vec<Self> {
+        let last = self.journal.last_seq().filter(|_| self.journal.open_turn().is_none());
+        let Some(beginning) = last.and_then(|last| self.journal.begin_with(last)) else { return Vec::new() };
+        let begun = |seed| Self {
+            journal: beginning.clone(),
+            conversation: format!("branch-{seed}").parse().unwrap(),
+            endpoint: self.endpoint,
+            before: self.before.clone(),
+            ..Self::new(seed)
+        };
+        seeds.into_iter().map(begun).collect()
+    }
+
     pub(crate) fn prompt<'a>(&'a self, asked: &'a Asked) -> Prompt<'a> {
         prompt::of(&self.conversation, &self.journal, &asked.settings, asked.allow_calls)
     }
