@@ -138,6 +138,9 @@ fn name(part: &ContextPart) -> (ContextKind, &str, &str) {
 /// The instructions and memories that a model is shown now, each as it was gathered last. What does not hold any more is not
 /// among them.
 pub fn standing(journal: &Journal) -> Vec<ContextPart> {
+    if !journal.has_context() {
+        return Vec::new();
+    }
     let messages = prompt::messages(journal);
     let mut order = Vec::new();
     let mut newest: HashMap<_, &ContextPart> = HashMap::new();
@@ -152,6 +155,9 @@ pub fn standing(journal: &Journal) -> Vec<ContextPart> {
 
 /// What was found in documents that a model is shown now: what is hidden, or stands behind a summary, is not among it.
 pub fn found(journal: &Journal) -> Vec<Context> {
+    if !journal.has_context() {
+        return Vec::new();
+    }
     let is_found = |context: &Context| context.parts.iter().any(|part| part.kind == ContextKind::Knowledge);
     let messages = prompt::messages(journal);
     messages.iter().filter_map(context).map(|(_, context)| context).filter(|context| is_found(context)).cloned().collect()

@@ -75,6 +75,8 @@ struct Folded {
     offered: Arc<[Arc<ToolDefinition>]>,
     hidden: Arc<HashSet<Seq>>,
     compaction: Option<Arc<Compaction>>,
+    /// Whether anything was ever gathered for a message.
+    has_context: bool,
     books: Books,
     epoch: u64,
 }
@@ -220,6 +222,11 @@ impl Journal {
         self.folded.compaction.as_deref()
     }
 
+    /// Whether anything was ever gathered for a message, shown or not.
+    pub(crate) fn has_context(&self) -> bool {
+        self.folded.has_context
+    }
+
     /// Whether a message is hidden, by a person or since its turn was retried.
     pub fn is_hidden(&self, message: MessageId) -> bool {
         self.folded.hidden.contains(&message.0)
@@ -351,6 +358,7 @@ impl Folded {
                 self.compaction = Some(Arc::new(Compaction::new(seq, compacted, &settings, self.compaction.take())));
             }
             Entry::Control(Control::Uncompacted { .. }) => self.show_what_was_before(),
+            Entry::Control(Control::Context(_)) => self.has_context = true,
             _ => {}
         }
         if let Entry::Control(Control::Claimed(claim)) = entry {
