@@ -26,12 +26,17 @@ impl Engine {
     ) -> Result<Conversation, EngineError> {
         self.limits().admit_chosen(new.title.as_deref(), &new.overlay)?;
         self.must_not_decide(&new.overlay).await?;
-        let of = self.load_newest(id).await?;
+        // Entries never change: those that are known need not be read. The store looks whether they are still there.
+        let mut of = self.load_own(id).await?;
+        let mut beginning = of.lock().beginning(through);
+        if beginning.is_none() {
+            of = self.load_newest(id).await?;
+            beginning = of.lock().beginning(through);
+        }
         let meant = of.incarnation();
         if meant.created_at_ms() > known_at_ms {
             return Err(EngineError::NotFound { what: format!("conversation `{id}` of that time") });
         }
-        let beginning = of.lock().beginning(through);
         let beginning =
             beginning.ok_or_else(|| EngineError::Invalid { what: format!("conversation `{id}` has no entry {through}") })?;
         if let Some(turn) = beginning.journal().open_turn() {

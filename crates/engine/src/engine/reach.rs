@@ -195,7 +195,7 @@ impl Engine {
         Ok(live)
     }
 
-    async fn load_own(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
+    pub(super) async fn load_own(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
         let live = self.inner.registry.load(id, &*self.inner.store).await?;
         if live.owner == self.user {
             return Ok(live);
