@@ -149,9 +149,8 @@ pub(crate) async fn begin(state: &ServerState, mut ask: Ask) -> Result<Begun, Ap
 
 async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>) -> Result<Begun, ApiError> {
     decides_in_one(&ask)?;
-    let mut history = state.known().fingerprint(state.engine().user());
-    mark(&mut history, ask.history.before.iter().map(Arc::as_ref));
-    let before = history.clone();
+    let before = marked_before(state, &ask.history);
+    let mut history = before.clone();
     mark(&mut history, ask.history.fresh.iter().map(Arc::as_ref));
     if users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none() {
         return Err(says_nothing(&ask.history));
@@ -200,6 +199,19 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         stays_in_chain(state, &begun.conversation, &system).await?;
     }
     Ok(begun)
+}
+
+/// The fingerprint of all that stands before what a request brings.
+fn marked_before(state: &ServerState, history: &History) -> Fingerprint {
+    let (known, beginning) = (state.known(), history.written_before());
+    beginning.and_then(|beginning| known.seen().marked(beginning)).unwrap_or_else(|| {
+        let mut before = known.fingerprint(state.engine().user());
+        mark(&mut before, history.before.iter().map(Arc::as_ref));
+        if let Some(beginning) = beginning {
+            known.seen().keep_marked(beginning, &before);
+        }
+        before
+    })
 }
 
 /// Says, decides or gives what the request brings, where it goes on; `before` is all that stands before that.

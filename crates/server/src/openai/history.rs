@@ -214,7 +214,12 @@ impl History {
         self.beginnings.before(first)
     }
 
-    /// The same, to be changed. Another request may have it too.
+    /// How all that stands before what came since is written, likewise.
+    pub(crate) fn written_before(&self) -> Option<u64> {
+        self.beginnings.before(self.places.first().copied())
+    }
+
+    /// What is taken over, to be changed. Another request may have it too.
     pub(crate) fn before_users_mut(&mut self) -> impl Iterator<Item = &mut Arc<Item>> {
         let first = self.first_user();
         self.before.iter_mut().chain(self.fresh.iter_mut().take(first))

@@ -54,6 +54,8 @@ struct Beginning {
     count: usize,
     /// How long all of them are, which may be held by this alone.
     bytes: usize,
+    /// The fingerprint of what they say, where it was taken.
+    marked: Option<Fingerprint>,
 }
 
 impl Default for SeenMessages {
@@ -86,6 +88,18 @@ impl SeenMessages {
         Ok((items, beginnings))
     }
 
+    /// The fingerprint of what this beginning says, where it was taken before.
+    pub(crate) fn marked(&self, beginning: u64) -> Option<Fingerprint> {
+        self.seen().found.get(&beginning)?.marked.clone()
+    }
+
+    /// Remembers that.
+    pub(crate) fn keep_marked(&self, beginning: u64, fingerprint: &Fingerprint) {
+        if let Some(found) = self.seen().found.get_mut(&beginning) {
+            found.marked = Some(fingerprint.clone());
+        }
+    }
+
     /// Forgets all of it: something that was said is to be gone.
     pub(crate) fn forget(&self) {
         *self.seen() = Seen { found: LruCache::unbounded(), bytes: 0 };
@@ -114,7 +128,7 @@ impl Seen {
         let shared: Arc<[Arc<Item>]> = items.into();
         for count in [Some(items.len()), answered.filter(|count| *count < items.len())].into_iter().flatten() {
             let Some(hash) = beginnings.before(Some(count)) else { continue };
-            let before = self.found.put(hash, Beginning { items: shared.clone(), count, bytes });
+            let before = self.found.put(hash, Beginning { items: shared.clone(), count, bytes, marked: None });
             self.bytes = self.bytes.saturating_add(bytes).saturating_sub(before.map_or(0, |before| before.bytes));
         }
         while self.bytes > MAX_BYTES
@@ -136,7 +150,7 @@ mod tests {
 
     use super::{Beginnings, MAX_BYTES, MESSAGE_BYTES};
     use crate::error::ApiError;
-    use crate::openai::history::{History, Item, Messages};
+    use crate::openai::history::{History, Item, Messages, mark};
     use crate::openai::known::KnownHistories;
 
     fn read(known: &KnownHistories, messages: &[Value]) -> Result<(Vec<Arc<Item>>, Beginnings), ApiError> {
@@ -180,6 +194,29 @@ mod tests {
         read(&known, &said).unwrap();
         let refused = read(&known, &[&said[..], &[says("nobody", "c")]].concat()).unwrap_err();
         assert_eq!(refused.param(), Some("messages[2]"));
+    }
+
+    #[test]
+    fn what_a_beginning_says_is_marked_once_and_forgotten_with_it() {
+        let known = KnownHistories::new(Arc::new(SystemClock));
+        let said = [says("user", "a"), says("assistant", "b"), says("system", "c"), says("user", "d")];
+        let (items, beginnings) = read(&known, &said).unwrap();
+        let history = History { beginnings, ..History::of(items) };
+        let beginning = history.written_before().unwrap();
+        assert_eq!(known.seen().marked(beginning).map(|marked| marked.as_number()), None);
+        let mut marked = known.fingerprint(&UserId::local());
+        mark(&mut marked, history.before.iter().map(Arc::as_ref));
+        known.seen().keep_marked(beginning, &marked);
+        // The one that ends with the answer is known, and what the model is told behind it makes another.
+        assert_eq!(known.seen().marked(beginning).map(|marked| marked.as_number()), None);
+
+        let (items, beginnings) = read(&known, &[&said[..2], &said[3..]].concat()).unwrap();
+        let history = History { beginnings, ..History::of(items) };
+        let beginning = history.written_before().unwrap();
+        known.seen().keep_marked(beginning, &marked);
+        assert_eq!(known.seen().marked(beginning).map(|marked| marked.as_number()), Some(marked.as_number()));
+        known.seen().forget();
+        assert_eq!(known.seen().marked(beginning).map(|marked| marked.as_number()), None);
     }
 
     #[test]
