@@ -47,9 +47,9 @@ pub(super) struct UiRequest<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
     message: Option<&'a RawValue>,
-    /// `submit-message`, or `regenerate-message` for another answer.
+    /// What the page wants; that its last message is answered where absent.
     #[serde(default)]
-    trigger: Option<String>,
+    trigger: Option<Trigger>,
     /// The message that is said otherwise, or the answer that another is wanted for.
     #[serde(default, rename = "messageId")]
     message_id: Option<String>,
@@ -60,6 +60,14 @@ pub(super) struct UiRequest<'a> {
     /// stock client answers nothing that is asked before its last message.
     #[serde(default)]
     on_waiting: Option<api::OnWaiting>,
+}
+
+/// `submit-message`, or `regenerate-message` for another answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Trigger {
+    SubmitMessage,
+    RegenerateMessage,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,8 +118,7 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let conversation: ConversationId = id(&request.id)?;
     let stream = OpenStream::of(&state)?;
     let key = repeatable(&whole, &format!("{conversation}/ui"))?;
-    if request.trigger.as_deref() == Some("regenerate-message")
-        && !is_unheard(&state, &conversation, &request, key.as_ref()).await?
+    if request.trigger == Some(Trigger::RegenerateMessage) && !is_unheard(&state, &conversation, &request, key.as_ref()).await?
     {
         let turn = regenerated(&state, &conversation, &whole, version).await;
         let turn = turn.map_err(|error| saying_how_to_stop(error, &conversation))?;

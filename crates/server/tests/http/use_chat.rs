@@ -277,6 +277,24 @@ async fn an_answer_to_what_nobody_asked_is_refused_so_that_no_page_sends_it_for_
 }
 
 #[tokio::test]
+async fn what_a_page_of_use_chat_wants_by_no_known_word_is_refused_and_nothing_is_said() {
+    let server = server([Answer::whole([text("Hello.")])]);
+    for unknown in ["submit-user-message", "Submit-message", ""] {
+        let mut page = says("Hello");
+        page["trigger"] = json!(unknown);
+        let refused = server.post("/api/chat", page).await;
+        let words = format!("`trigger`: unknown variant `{unknown}`, expected `submit-message` or `regenerate-message`");
+        assert_eq!(refused.problem(), (422, "invalid_request".to_owned()), "{unknown}");
+        assert_eq!(refused.json()["detail"], json!(format!("the request body is wrong: {words}")));
+    }
+    for absent in [Value::Null, json!("submit-message")] {
+        let mut page = says("Hello");
+        page["trigger"] = absent;
+        assert!(server.post("/api/chat", page).await.body.contains("Hello."));
+    }
+}
+
+#[tokio::test]
 async fn a_history_for_use_chat_fits_the_stream() {
     let server = server([
         Answer::whole([call(0, "lab__touch", "{}")]),
