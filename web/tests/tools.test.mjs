@@ -149,6 +149,26 @@ test("a tool that is kept out and not there at the moment stays so", async () =>
   assert.deepEqual(page.wrong, []);
 });
 
+test("a list that only keeps out is all others, and one whose last tool goes is none", async () => {
+  const one = await place.api("/conversations", { tools: ["!gone__tool", "!command__run"] });
+  const other = await place.api("/conversations", { tools: ["filesystem__read"] });
+  for (const [id, label, isOn, tools] of [
+    [one.id, /Run a command/, true, ["*", "!gone__tool", "command__run"]],
+    [other.id, /Read a file/, false, []],
+  ]) {
+    const page = await lookAt(place, { path: `/#/c/${id}` });
+    await page.getByRole("button", { name: "Tools", exact: true }).click();
+    const box = page.getByRole("dialog").getByLabel(label);
+    await box.waitFor();
+    assert.equal(await box.isChecked(), !isOn);
+    const answered = page.waitForResponse((answer) => answer.request().method() === "PATCH");
+    await box.setChecked(isOn);
+    await (await answered).finished();
+    assert.deepEqual((await place.api(`/conversations/${id}`)).tools, tools);
+    assert.deepEqual(page.wrong, []);
+  }
+});
+
 test("the boxes of the tools are what is stored, however long that takes and where it is refused", async () => {
   const page = await lookAt(place);
   await say(page, "hello");

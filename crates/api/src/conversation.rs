@@ -19,7 +19,8 @@ pub struct Conversation {
     /// What was chosen besides.
     pub settings: Settings,
     /// Globs over tool names that narrow what is offered, the last that fits a name decides, and one with a `!` before it keeps
-    /// out (`["*", "!web__fetch"]`); null where all tools are.
+    /// out. Where all keep out, all other tools are offered (`["!web__fetch"]`, the same as `["*", "!web__fetch"]`), where there
+    /// is none, no tool is; null where all tools are.
     pub tools: Option<Vec<String>>,
     /// Whether it is kept however old it is.
     #[serde(default)]
@@ -73,7 +74,8 @@ pub struct ConversationRequest {
     /// Other settings.
     #[serde(default, deserialize_with = "object::plain")]
     pub settings: Settings,
-    /// Globs over tool names that narrow what is offered; one with a `!` before it keeps out what those before it let in.
+    /// Globs over tool names that narrow what is offered; one with a `!` before it keeps out what those before it let in, or all
+    /// let in where there are only such.
     pub tools: Option<Vec<String>>,
 }
 

@@ -37,8 +37,8 @@ pub struct Settings {
     /// The model, `PROVIDER/MODEL`; the same as the field beside `settings`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Globs over tool names that narrow what is offered, with `!` before those that keep out; the same as the field beside
-    /// `settings`.
+    /// Globs over tool names that narrow what is offered, with `!` before those that keep out (all others are offered where there
+    /// are only such); the same as the field beside `settings`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Whether and what the model must call before it may answer.

@@ -123,7 +123,7 @@ pub(crate) struct Chat {
     /// Ask again where the last turn of the conversation failed or was stopped
     #[arg(long, conflicts_with_all = ["prompt", "attach", "document"])]
     pub(crate) retry: bool,
-    /// Offer only the tools that match, `*,!GLOB` all but those that match; may be given several times
+    /// Offer only the tools that match, `!GLOB` all but those that match; may be given several times
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub(crate) tools: Vec<String>,
     /// What happens to calls for which no rule decides

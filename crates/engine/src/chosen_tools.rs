@@ -4,9 +4,12 @@ use globset::{GlobBuilder, GlobMatcher};
 
 /// What a glob begins with that keeps out what it fits.
 const KEEPS_OUT: char = '!';
+/// The glob that every tool fits.
+const EVERY_TOOL: &str = "*";
 
 /// A list of globs over qualified tool names, ready for use. The last glob that fits a name decides; one with a `!` before it keeps
-/// out. So `["*", "!web__fetch"]` is all but one tool, also of sources that are not there at the moment.
+/// out. So `["*", "!web__fetch"]` is all but one tool, also of sources that are not there at the moment. A list whose globs all keep
+/// out begins with all tools: `["!web__fetch"]` is the same. An empty list is no tool.
 #[derive(Debug, Clone)]
 pub struct ChosenTools {
     /// Each with whether it lets in, the last first.
@@ -42,7 +45,8 @@ impl Fits {
 impl ChosenTools {
     /// Those of these globs. What is no glob fits nothing.
     pub fn of(globs: &[String]) -> Self {
-        let built = globs.iter().rev().filter_map(|glob| Some((Fits::of(of_glob(glob))?, lets_in(glob))));
+        let whole = begins_with(globs).into_iter().chain(globs.iter().map(String::as_str));
+        let built = whole.rev().filter_map(|glob| Some((Fits::of(of_glob(glob))?, lets_in(glob))));
         Self { globs: built.collect() }
     }
 
@@ -54,7 +58,8 @@ impl ChosenTools {
 
 /// The list with the tool of this name in it, whatever there is now.
 pub fn with(name: &str, globs: Vec<String>) -> Vec<String> {
-    let mut globs: Vec<_> = globs.into_iter().filter(|glob| lets_in(glob) || of_glob(glob) != name).collect();
+    let mut globs = spelled_out(globs);
+    globs.retain(|glob| lets_in(glob) || of_glob(glob) != name);
     if !ChosenTools::of(&globs).has(name) {
         globs.push(name.to_owned());
     }
@@ -62,12 +67,35 @@ pub fn with(name: &str, globs: Vec<String>) -> Vec<String> {
 }
 
 /// The list without the tool of this name; all others stay as they are, whatever there is now.
-pub fn without(name: &str, mut globs: Vec<String>) -> Vec<String> {
+pub fn without(name: &str, globs: Vec<String>) -> Vec<String> {
+    let mut globs = spelled_out(globs);
     globs.retain(|glob| glob != name);
+    // What is left when the last glob that let in goes lets in nothing, and would read as all tools but some.
+    if !globs.iter().any(|glob| lets_in(glob)) {
+        return Vec::new();
+    }
     if ChosenTools::of(&globs).has(name) {
         globs.push(format!("{KEEPS_OUT}{name}"));
     }
     globs
+}
+
+/// The glob that stands before a list without being written: that of every tool, where the list only keeps out.
+fn begins_with(globs: &[String]) -> Option<&'static str> {
+    (!globs.is_empty() && !globs.iter().any(|glob| lets_in(glob))).then_some(EVERY_TOOL)
+}
+
+/// The list with the glob that it begins with, and without what no new list may hold: that fits nothing, and may only have been stored
+/// before it was refused.
+fn spelled_out(globs: Vec<String>) -> Vec<String> {
+    let first = begins_with(&globs).map(str::to_owned);
+    let fitting = globs.into_iter().filter(|glob| !of_glob(glob).is_empty() && matcher(of_glob(glob)).is_some());
+    first.into_iter().chain(fitting).collect()
+}
+
+/// Those globs of a list by which it lets in, also the one that is not written.
+pub(crate) fn letting_in(globs: &[String]) -> impl Iterator<Item = &str> {
+    begins_with(globs).into_iter().chain(globs.iter().map(String::as_str).filter(|glob| lets_in(glob)))
 }
 
 /// Whether what this glob fits is let in by it.
@@ -104,7 +132,9 @@ mod tests {
         assert_eq!(of("* !lab__touch"), "lab__look web__fetch");
         assert_eq!(of("* !lab__* lab__look"), "lab__look web__fetch");
         assert_eq!(of("!lab__touch *"), "lab__look lab__touch web__fetch");
-        assert_eq!(of("!lab__touch"), "");
+        assert_eq!(of("!lab__touch"), "lab__look web__fetch");
+        assert_eq!(of("!lab__* !web__fetch"), "");
+        assert_eq!(of("!lab__touch gone__*"), "");
         assert_eq!(of("lab__[lt]o* !{lab__touch} lab__touc]"), "lab__look");
         assert_eq!(of("lab lab__ look lab__loo? Lab__touch"), "lab__look");
     }
@@ -119,10 +149,22 @@ mod tests {
         assert_eq!(less("* !lab__* lab__touch"), "* !lab__*");
         assert_eq!(less("web__fetch"), "web__fetch");
         assert_eq!(less(""), "");
+        assert_eq!(less("!web__fetch"), "* !web__fetch !lab__touch");
+        assert_eq!(less("lab__touch !web__fetch"), "");
         let more = |globs: &str| with("lab__touch", list(globs)).join(" ");
         assert_eq!(more(""), "lab__touch");
         assert_eq!(more("* !lab__touch"), "*");
         assert_eq!(more("* !lab__*"), "* !lab__* lab__touch");
         assert_eq!(more("lab__*"), "lab__*");
+        assert_eq!(more("!lab__touch"), "*");
+        assert_eq!(more("!lab__touch !web__fetch"), "* !web__fetch");
+    }
+
+    #[test]
+    fn what_fits_nothing_goes_with_the_next_change_and_makes_no_list_of_another_kind() {
+        let stored = || ["", "!", "lab__[", "!web__fetch"].map(str::to_owned).to_vec();
+        assert!(!ChosenTools::of(&stored()).has("lab__look"));
+        assert_eq!(with("lab__touch", stored()), ["!web__fetch", "lab__touch"]);
+        assert_eq!(without("lab__touch", stored()), Vec::<String>::new());
     }
 }

@@ -11,7 +11,7 @@ use turnwright_core::{
 
 use crate::ChosenTools;
 use crate::catalog::Catalog;
-use crate::chosen_tools::{lets_in, matcher};
+use crate::chosen_tools::{lets_in, letting_in, matcher};
 use crate::engine::Engine;
 use crate::inner::Inner;
 use crate::names::may_let_in;
@@ -66,7 +66,7 @@ impl Engine {
     /// Those of these globs over the names of tools that leave none. `None` for as long as there is a source whose tools one of them may
     /// let in and of which it is not known yet what it offers: for any other no turn with these globs waits.
     pub fn globs_without_tools(&self, globs: &[String]) -> Option<Vec<String>> {
-        let is_meant = |source: &str| globs.iter().any(|glob| lets_in(glob) && may_let_in(glob, source));
+        let is_meant = |source: &str| letting_in(globs).any(|glob| may_let_in(glob, source));
         if !self.inner().awaited(self.user(), is_meant).is_empty() {
             return None;
         }

@@ -25,6 +25,8 @@ mod ag_ui;
 mod again;
 #[path = "http/by_hand.rs"]
 mod by_hand;
+#[path = "http/chosen.rs"]
+mod chosen;
 #[path = "http/files.rs"]
 mod files;
 #[path = "http/going_on.rs"]

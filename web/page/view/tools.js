@@ -26,8 +26,11 @@ function Tools({ conversation, store, close }) {
   /** As they were stored last, and as somebody wants them. */
   const lists = useRef(/** @type {any[][]} */ ([]));
   const [q, search] = useState("");
-  /** As it is at this moment. @returns {string[] | null | undefined} */
-  const named = () => (conversation ? conversation.info.value : draft.value)?.tools;
+  /** As it is at this moment, with the `*` that a list which only keeps out begins with. @returns {string[] | undefined} */
+  const named = () => {
+    const names = /** @type {string[] | null | undefined} */ ((conversation ? conversation.info.value : draft.value)?.tools)?.filter(Boolean);
+    return names?.length && names.every((name) => name.startsWith("!")) ? ["*", ...names] : names;
+  };
   useEffect(() => {
     dialog.current?.showModal();
     const asked = listed(conversation ? `${conversation.path}/tools/available` : "/tools");
@@ -52,7 +55,9 @@ function Tools({ conversation, store, close }) {
       const names = isAnew ? [] : (named() ?? (offered.length < before.length ? offered : ["*"]));
       const others = names.filter((name) => !changed.has(name.replace("!", "")));
       const isAll = chosen.every(({ enabled }) => enabled) && others.every((name) => !name.startsWith("!"));
-      await store({ tools: isAll ? null : [...others, ...changed.values()] });
+      const next = [...others, ...changed.values()];
+      // Without one that lets in it would be all but those.
+      await store({ tools: isAll ? null : next.some((name) => !name.startsWith("!")) ? next : [] });
       lists.current[0] = chosen;
     } catch (error) {
       fail(sentence(error));

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use turnwright_core::{ContentBlock, ModelRef, shell_word};
+use turnwright_core::{ContentBlock, ModelRef};
 use turnwright_engine::knowledge::Beside;
 use turnwright_engine::{Engine, SettingsOverlay};
 use turnwright_host::{Host, Needs, Overrides};
@@ -154,11 +154,6 @@ fn say_idle_globs(engine: &Engine, globs: &[String]) -> bool {
     let Some(idle) = engine.globs_without_tools(globs) else { return false };
     for glob in idle {
         say(&format!("warning: no tool matches `{glob}`"));
-    }
-    if !globs.is_empty() && globs.iter().all(|glob| glob.starts_with('!')) {
-        let only = globs.join(",");
-        let others = shell_word(&format!("*,{only}"));
-        say(&format!("warning: no tool is offered, since `{only}` only keeps out; `--tools {others}` offers all others"));
     }
     true
 }

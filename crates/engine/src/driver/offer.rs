@@ -8,7 +8,7 @@ use turnwright_core::{Control, Entry, Journal, ToolDefinition, Turn};
 
 use super::{Driver, Halt};
 use crate::Event;
-use crate::chosen_tools::lets_in;
+use crate::chosen_tools::letting_in;
 use crate::names::may_let_in;
 
 /// How long sources may start before who watches is told what is waited for.
@@ -28,7 +28,7 @@ impl Meant {
     fn is(&self, source: &str) -> bool {
         match self {
             Self::All => true,
-            Self::ByGlobs(globs) => globs.iter().any(|glob| lets_in(glob) && may_let_in(glob, source)),
+            Self::ByGlobs(globs) => letting_in(globs).any(|glob| may_let_in(glob, source)),
             Self::Named(names) => names.contains(source),
         }
     }
