@@ -560,8 +560,14 @@ fn new_id() -> Result<ConversationId, EngineError> {
     id.map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })
 }
 
+/// A new conversation as it is stored.
 fn record(conversation: &Conversation) -> Result<ConversationRecord, EngineError> {
-    if let Some(problem) = conversation.overlay.problem() {
+    record_since(conversation, &SettingsOverlay::default())
+}
+
+/// A conversation as it is stored, whose settings come of those `before`.
+fn record_since(conversation: &Conversation, before: &SettingsOverlay) -> Result<ConversationRecord, EngineError> {
+    if let Some(problem) = conversation.overlay.problem_since(before) {
         return Err(EngineError::Invalid { what: problem });
     }
     let settings =

@@ -161,10 +161,12 @@ impl SettingsOverlay {
                 return Some("the output's schema is not a JSON object".to_owned());
             }
         }
-        let globs = || self.tools.iter().flatten().chain(self.always_ask.iter().flatten());
-        if globs().any(String::is_empty) {
-            return Some("one of `tools` or `always_ask` is empty, which is no tool's name; `*` stands for all".to_owned());
+        if let Some(problem) =
+            nameless("tools", self.tools.as_deref()).or_else(|| nameless("always_ask", self.always_ask.as_deref()))
+        {
+            return Some(problem);
         }
+        let globs = || self.tools.iter().flatten().chain(self.always_ask.iter().flatten());
         let wildcards = globs().flat_map(|glob| glob.chars()).filter(|c| matches!(c, '*' | '?' | '[' | '{')).count();
         if globs().count() > MAX_GLOBS || wildcards > MAX_WILDCARDS {
             let (count, limits) = (globs().count(), format!("limits {MAX_GLOBS} and {MAX_WILDCARDS}"));
@@ -173,6 +175,34 @@ impl SettingsOverlay {
         let bad_glob = globs().find_map(|glob| Some((glob, globset::Glob::new(of_glob(glob)).err()?)));
         bad_glob.map(|(glob, error)| format!("`{glob}` in tools is not a glob: {}", error.kind()))
     }
+
+    /// As [`SettingsOverlay::problem`] of what is chosen otherwise than `before`. What is stored already stands in the way of no other
+    /// change: it may be from a time when it was not refused.
+    pub fn problem_since(&self, before: &Self) -> Option<String> {
+        let changed = Self {
+            model: chosen_anew(&self.model, &before.model),
+            max_steps: chosen_anew(&self.max_steps, &before.max_steps),
+            temperature: chosen_anew(&self.temperature, &before.temperature),
+            max_output_tokens: chosen_anew(&self.max_output_tokens, &before.max_output_tokens),
+            tools: chosen_anew(&self.tools, &before.tools),
+            tool_choice: chosen_anew(&self.tool_choice, &before.tool_choice),
+            output: chosen_anew(&self.output, &before.output),
+            always_ask: chosen_anew(&self.always_ask, &before.always_ask),
+            ..self.clone()
+        };
+        changed.problem()
+    }
+}
+
+/// What is chosen, where it is not what was.
+fn chosen_anew<T: Clone + PartialEq>(now: &Option<T>, before: &Option<T>) -> Option<T> {
+    now.clone().filter(|_| now != before)
+}
+
+/// Which of the globs of this field is none, since nothing stands in it.
+fn nameless(field: &str, globs: Option<&[String]>) -> Option<String> {
+    let place = globs?.iter().position(|glob| of_glob(glob).is_empty())?;
+    Some(format!("`{field}[{place}]` is empty, which is no tool's name; `*` stands for all"))
 }
 
 #[cfg(test)]
@@ -187,5 +217,23 @@ mod tests {
         assert_eq!(problem(vec!["x__y".to_owned(); 1_001]).as_deref(), Some(expected));
         let expected = "tools and always_ask are 1 globs with 5000 wildcards, limits 1000 and 1000";
         assert_eq!(problem(vec!["*".repeat(5_000)]).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn an_empty_glob_is_told_by_its_place_and_one_that_is_stored_blocks_no_other_change() {
+        let of = |globs: &[&str]| SettingsOverlay {
+            tools: Some(globs.iter().map(|glob| (*glob).to_owned()).collect()),
+            ..SettingsOverlay::default()
+        };
+        let told = |place: u8| Some(format!("`tools[{place}]` is empty, which is no tool's name; `*` stands for all"));
+        assert_eq!(of(&["lab__look", ""]).problem(), told(1));
+        assert_eq!(of(&["!"]).problem(), told(0));
+        let stored = of(&["lab__look", ""]);
+        let other = SettingsOverlay { max_steps: Some(3), ..stored.clone() };
+        assert_eq!(other.problem_since(&stored), None);
+        let none = SettingsOverlay { max_steps: Some(0), ..other };
+        assert_eq!(none.problem_since(&stored).as_deref(), Some("max_steps is 0, it must be at least 1"));
+        assert_eq!(of(&["", "lab__look"]).problem_since(&stored), told(0));
+        assert_eq!(of(&["lab__look"]).problem_since(&stored), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use turnwright_core::ConversationId;
 
-use super::{Conversation, ConversationChange, Engine, act, conversation, not_there, record};
+use super::{Conversation, ConversationChange, Engine, act, conversation, not_there, record_since};
 use crate::nodes::News;
 use crate::{Chosen, EngineError, SettingsOverlay, StoreError};
 
@@ -31,8 +31,9 @@ impl Engine {
             if let Some(title) = &change.title {
                 changed.title = title.clone().and_then(act::given_title);
             }
+            let before = changed.overlay.clone();
             changed.overlay = change.overlay.clone().unwrap_or(changed.overlay);
-            match self.choose(&changed, of).await {
+            match self.choose((&before, &changed), of).await {
                 // What others chose meanwhile, and is not named here, stays.
                 Err(EngineError::Store(StoreError::Changed { .. })) if change.of.is_none() => {}
                 done => return done.map(|()| changed),
@@ -80,8 +81,8 @@ impl Engine {
         self.inner.whole(delete).await
     }
 
-    async fn choose(&self, changed: &Conversation, of: Chosen) -> Result<(), EngineError> {
-        let chosen = record(changed)?.chosen();
+    async fn choose(&self, (before, changed): (&SettingsOverlay, &Conversation), of: Chosen) -> Result<(), EngineError> {
+        let chosen = record_since(changed, before)?.chosen();
         let (inner, id, overlay) = (self.inner.clone(), changed.id.clone(), changed.overlay.clone());
         let choose = async move {
             inner.store.update(&id, chosen.clone(), &of).await?;

@@ -231,7 +231,7 @@ pub(super) async fn change(
         let before = state.engine().conversation(&id).await?;
         let seen = tag(&settings::conversation(before.clone()));
         let overlay = settings::patched(state.engine(), before.overlay.clone(), patch.clone())?;
-        if let Some(problem) = overlay.problem() {
+        if let Some(problem) = overlay.problem_since(&before.overlay) {
             return Err(ApiError::invalid(problem));
         }
         // What is wrong with the request itself is told first.
