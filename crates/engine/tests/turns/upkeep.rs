@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use turnwright_core::ConversationId;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{NewConversation, NewMessage, Store, StoreError};
+use turnwright_engine::{Engine, NewConversation, NewMessage, Store, StoreError};
 use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, text};
 
 use crate::support::{Setup, engine_at, id, world};
@@ -45,6 +45,13 @@ impl Upkeep for Reluctant {
     }
 }
 
+/// A process that keeps there what it owes of erasures.
+async fn process(documents: &Arc<MemoryStore>) -> Engine {
+    let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
+    world.engine.keep_erasures(documents.clone());
+    world.engine
+}
+
 #[tokio::test(start_paused = true)]
 async fn rounds_leave_a_store_be_that_took_long_to_overwrite_and_a_purge_does_not_wait_for_that() {
     let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
@@ -78,16 +85,11 @@ async fn a_purge_that_could_not_be_carried_out_is_with_the_next_round() {
 #[tokio::test]
 async fn a_purge_that_could_not_be_carried_out_outlives_its_process() {
     let documents = Arc::new(MemoryStore::default());
-    let process = async || {
-        let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
-        world.engine.keep_erasures(documents.clone());
-        world.engine.clone()
-    };
     let upkeep = Reluctant::default();
-    let first = process().await;
+    let first = process(&documents).await;
     drop(first.owe_erasure().await.unwrap());
     assert!(first.erase(&upkeep).await.is_err());
-    let next = process().await;
+    let next = process(&documents).await;
     for erasures in [2, 2] {
         next.erase_due(&upkeep).await.unwrap();
         assert_eq!(upkeep.erasures.load(Ordering::SeqCst), erasures);
@@ -151,15 +153,10 @@ impl Upkeep for Deadly {
 #[tokio::test(start_paused = true)]
 async fn what_was_removed_for_its_age_is_overwritten_also_where_the_process_ends_at_that_moment() {
     let documents = Arc::new(MemoryStore::default());
-    let process = async || {
-        let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
-        world.engine.keep_erasures(documents.clone());
-        world.engine.clone()
-    };
     let upkeep = Deadly(Reluctant { erasures: AtomicUsize::new(1), ..Reluctant::default() });
-    let first = process().await;
+    let first = process(&documents).await;
     tokio::time::timeout(Duration::from_secs(1), first.remove_old(&upkeep, 1)).await.unwrap_err();
-    let next = process().await;
+    let next = process(&documents).await;
     for _ in 0..2 {
         assert_eq!(next.remove_old(&upkeep, 1).await.unwrap(), 0);
         assert_eq!(upkeep.0.erasures.load(Ordering::SeqCst), 2, "once, and no more after that");
