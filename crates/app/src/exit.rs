@@ -129,7 +129,7 @@ impl From<IdError> for Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         match &error {
-            EngineError::NotFound { what } if what.starts_with("tool ") => {
+            EngineError::NoTool { .. } => {
                 Self::usage(error.to_string()).hint("`turnwright tools list` shows those that there are")
             }
             EngineError::NotFound { .. } | EngineError::Misfilled { .. } | EngineError::Invalid { .. } => {

@@ -15,6 +15,12 @@ pub enum EngineError {
         /// What was asked for.
         what: String,
     },
+    /// There is no such tool.
+    #[error("there is no tool {what}")]
+    NoTool {
+        /// What was asked for, and what may have been meant.
+        what: String,
+    },
     /// There is a conversation with this id.
     #[error("there is a conversation `{id}` already")]
     Exists {

@@ -397,7 +397,7 @@ impl McpServers {
         }
         self.engine.agree(name, tool).await.map_err(|error| match error {
             EngineError::Store(error) => McpChangeError::Store(error),
-            error @ EngineError::NotFound { .. } => McpChangeError::NoTool(error.to_string()),
+            error @ EngineError::NoTool { .. } => McpChangeError::NoTool(error.to_string()),
             error => McpChangeError::Invalid(error.to_string()),
         })
     }

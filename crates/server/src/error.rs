@@ -228,7 +228,7 @@ impl From<EngineError> for ApiError {
             return Self::key_reused(key.split_once(' ').map(|(_, key)| key.to_owned()).unwrap_or(key));
         }
         let (status, code) = match &error {
-            EngineError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
+            EngineError::NotFound { .. } | EngineError::NoTool { .. } => (StatusCode::NOT_FOUND, "not_found"),
             EngineError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
             EngineError::NoOpenTurn { .. } => (StatusCode::CONFLICT, "no_open_turn"),
             EngineError::TurnOpen { .. } | EngineError::OtherSettings { .. } | EngineError::OtherFolder { .. } => {
@@ -252,6 +252,7 @@ impl From<EngineError> for ApiError {
         let request_id = match &error {
             EngineError::Provider(failure) => failure.request_id.clone().map(String::into_boxed_str),
             EngineError::NotFound { .. }
+            | EngineError::NoTool { .. }
             | EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
             | EngineError::TurnOpen { .. }

@@ -331,7 +331,9 @@ async fn until_asked(asking: &mut Option<Asking<'_>>) -> Result<(), Error> {
 
 pub(super) fn failed(error: &EngineError) -> Error {
     match error {
-        EngineError::NotFound { .. } => Error::new(ErrorCode::RESOURCE_NOT_FOUND, error.to_string()),
+        EngineError::NotFound { .. } | EngineError::NoTool { .. } => {
+            Error::new(ErrorCode::RESOURCE_NOT_FOUND, error.to_string())
+        }
         EngineError::Invalid { .. } => Error::new(ErrorCode::INVALID_PARAMS, error.to_string()),
         _ => Error::new(ErrorCode::INTERNAL_ERROR, error.to_string()),
     }

@@ -21,7 +21,7 @@ impl Engine {
     /// names of those that it holds for.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] where there is no such tool.
+    /// [`EngineError::NoTool`] where there is no such tool.
     pub async fn agree(&self, source: &str, tool: Option<&str>) -> Result<Vec<String>, EngineError> {
         self.inner.settle_sources(&self.user, |known| known == source).await;
         let catalog = self.inner.catalogs.of(&self.user);
@@ -31,10 +31,10 @@ impl Engine {
         definitions.sort_by(|a, b| a.name.cmp(&b.name));
         if definitions.is_empty() {
             let what = match tool {
-                Some(tool) => format!("tool `{tool}` of `{source}`"),
-                None => format!("tool of `{source}` whose definition is known"),
+                Some(tool) => format!("`{tool}` of `{source}`"),
+                None => format!("of `{source}` whose definition is known"),
             };
-            return Err(EngineError::NotFound { what });
+            return Err(EngineError::NoTool { what });
         }
         self.inner.agree(&definitions).await?;
         Ok(definitions.into_iter().map(|definition| definition.name.clone()).collect())

@@ -159,7 +159,7 @@ impl Engine {
     /// What would happen to a call of the tool with the qualified name `name`, now and in that conversation.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] where there is no such tool or conversation.
+    /// [`EngineError::NoTool`] where there is no such tool, [`EngineError::NotFound`] where there is no such conversation.
     pub async fn explain(
         &self,
         conversation: Option<&ConversationId>,

@@ -58,7 +58,7 @@ impl Engine {
     /// result's call id means nothing.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] where there is no such tool; [`EngineError::NotAllowed`] and [`EngineError::PeopleOnly`]
+    /// [`EngineError::NoTool`] where there is no such tool; [`EngineError::NotAllowed`] and [`EngineError::PeopleOnly`]
     /// where more would run than by the installation's settings and no person asks. Whatever the tool does is a result.
     pub async fn call_tool(&self, name: &str, arguments: &str, approve: ApproveMode) -> Result<ToolResult, EngineError> {
         self.called_by_hand(name, arguments, Under { approve, conversation: None, key: None }).await
@@ -101,7 +101,8 @@ impl Engine {
     /// Runs a tool for a page of its own source, where its source means it for pages. Nothing is stored.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] where the source has no such tool for its pages, or the conversation is not the user's.
+    /// [`EngineError::NoTool`] where the source has no such tool for its pages; [`EngineError::NotFound`] where the conversation is
+    /// not the user's.
     /// Whatever the tool does is a result.
     pub async fn call_for_page(&self, call: PageCall<'_>) -> Result<PageCalled, EngineError> {
         let PageCall { source, tool: name, arguments, conversation, is_allowed, key } = call;
@@ -112,7 +113,7 @@ impl Engine {
         };
         let catalog = self.inner.catalogs.of(&self.user);
         let Some(tool) = catalog.for_page(source, name) else {
-            return Err(EngineError::NotFound { what: format!("tool `{}` of `{source}` for its pages", shown_name(name)) });
+            return Err(EngineError::NoTool { what: format!("`{}` of `{source}` for its pages", shown_name(name)) });
         };
         let approve = if is_allowed && self.must_decide().await.is_ok() {
             ApproveMode::All
@@ -136,7 +137,7 @@ impl Engine {
 
     pub(super) fn no_such_tool(&self, name: &str) -> EngineError {
         let near = self.nearest_tool(name).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        EngineError::NotFound { what: format!("tool `{name}`{near}") }
+        EngineError::NoTool { what: format!("`{name}`{near}") }
     }
 
     async fn called_alone(&self, tool: &CatalogTool, arguments: &str, under: Under<'_>) -> Result<PageCalled, EngineError> {

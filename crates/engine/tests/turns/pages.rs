@@ -42,7 +42,7 @@ async fn a_page_calls_what_its_own_source_means_for_pages_and_nothing_else() {
     }
     for (source, tool) in [("tools", "model"), ("tools", "none"), ("tools", "tools__page"), ("other", "page")] {
         let refused = world.engine.call_for_page(PageCall { source, tool, ..CALL }).await.unwrap_err();
-        assert!(matches!(refused, EngineError::NotFound { .. }), "{source} {tool}: {refused:?}");
+        assert!(matches!(refused, EngineError::NoTool { .. }), "{source} {tool}: {refused:?}");
     }
     assert_eq!(world.source.effects().len(), 2);
 }
