@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use crate::{Declared, ToolDefinition};
+use crate::{Declared, ToolDefinition, counted};
 
 /// The qualified name of the tool that finds others.
 pub const SEARCH_TOOL: &str = "tools__search";
@@ -27,8 +27,9 @@ pub fn search_tool(sources: &[(&str, usize)]) -> ToolDefinition {
     });
     let rest = if left_out > 0 { format!(" and {left_out} more") } else { String::new() };
     let names = first.collect::<Vec<_>>().join(", ") + &rest;
+    let tools = counted(count, "tool") + if count == 1 { " is" } else { " are" };
     let description = format!(
-        "Finds tools. {count} tools are not listed here, of: {names}. Say in a few English words what is to be done and, where \
+        "Finds tools. {tools} not listed here, of: {names}. Say in a few English words what is to be done and, where \
          it is known, of which of these; the tools that fit best can be called from then on. Search before you say that \
          something cannot be done."
     );

@@ -13,6 +13,7 @@ pub mod budgets;
 pub mod compaction;
 mod content;
 pub mod context;
+mod counted;
 mod elicitation;
 mod entry;
 mod facts;
@@ -45,6 +46,7 @@ pub use brought::{NotShown, is_text_type};
 pub use budgets::{BudgetStop, Reserved};
 pub use content::{ContentBlock, EmbeddedResource, is_blank, text_of};
 pub use context::{Context, ContextKind, ContextPart, ContextPlace};
+pub use counted::counted;
 pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};
 pub use entry::{
     Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, KeyForm, Question, QuestionReason,

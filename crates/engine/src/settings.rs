@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use turnwright_core::{
-    ApproveMode, ConversationId, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition, TurnSettings,
+    ApproveMode, ConversationId, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition, TurnSettings, counted,
 };
 
 use crate::StoreError;
@@ -169,8 +169,8 @@ impl SettingsOverlay {
         let globs = || self.tools.iter().flatten().chain(self.always_ask.iter().flatten());
         let wildcards = globs().flat_map(|glob| glob.chars()).filter(|c| matches!(c, '*' | '?' | '[' | '{')).count();
         if globs().count() > MAX_GLOBS || wildcards > MAX_WILDCARDS {
-            let (count, limits) = (globs().count(), format!("limits {MAX_GLOBS} and {MAX_WILDCARDS}"));
-            return Some(format!("tools and always_ask are {count} globs with {wildcards} wildcards, {limits}"));
+            let (count, wildcards) = (counted(globs().count(), "glob"), counted(wildcards, "wildcard"));
+            return Some(format!("tools and always_ask are {count} with {wildcards}, limits {MAX_GLOBS} and {MAX_WILDCARDS}"));
         }
         let bad_glob = globs().find_map(|glob| Some((glob, globset::Glob::new(of_glob(glob)).err()?)));
         bad_glob.map(|(glob, error)| format!("`{glob}` in tools is not a glob: {}", error.kind()))
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(problem(vec!["x__*".to_owned(); 1_000]), None);
         let expected = "tools and always_ask are 1001 globs with 0 wildcards, limits 1000 and 1000";
         assert_eq!(problem(vec!["x__y".to_owned(); 1_001]).as_deref(), Some(expected));
-        let expected = "tools and always_ask are 1 globs with 5000 wildcards, limits 1000 and 1000";
+        let expected = "tools and always_ask are 1 glob with 5000 wildcards, limits 1000 and 1000";
         assert_eq!(problem(vec!["*".repeat(5_000)]).as_deref(), Some(expected));
     }
 

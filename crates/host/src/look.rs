@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Seq, ToolDefinition, TurnSettings,
-    UserMessage, prompt,
+    UserMessage, counted, prompt,
 };
 use turnwright_engine::{Clock, ModelInfo, Providers, SourceState, SystemClock};
 use turnwright_mcp::{McpError, SignedOut};
@@ -251,10 +251,7 @@ impl Host {
                 None => provider.models,
             };
             findings.push(match models {
-                Ok(models) => {
-                    let plural = if models.len() == 1 { "" } else { "s" };
-                    ok(&subject, format!("{} model{plural}, from {}", models.len(), provider.origin))
-                }
+                Ok(models) => ok(&subject, format!("{}, from {}", counted(models.len(), "model"), provider.origin)),
                 Err(failure) => Finding { subject, level: Level::Problem, text: failure.message },
             });
         }
@@ -356,7 +353,7 @@ fn of_server(status: &McpStatus) -> Finding {
     let subject = format!("MCP server {}", status.name);
     let (level, text) = match &status.state {
         SourceState::Disabled => (Level::Note, "is switched off (enabled = false)".to_owned()),
-        SourceState::Ready => (Level::Ok, format!("is ready with {} tools", status.tools.len())),
+        SourceState::Ready => (Level::Ok, format!("is ready with {}", counted(status.tools.len(), "tool"))),
         SourceState::Failing { reason } | SourceState::NeedsSignIn { reason } => (Level::Problem, reason.clone()),
         SourceState::Starting => (Level::Problem, "did not start within its limit (start_ms)".to_owned()),
         SourceState::Stopped => (Level::Problem, "is stopped".to_owned()),

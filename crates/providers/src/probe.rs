@@ -8,7 +8,7 @@ mod ask;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{ContentBlock, OutputFormat, OutputSchema, ProviderFailure, ProviderFailureKind, ToolChoice};
+use turnwright_core::{ContentBlock, OutputFormat, OutputSchema, ProviderFailure, ProviderFailureKind, ToolChoice, counted};
 use turnwright_dialects::{MaxTokensField, Offered, Profile, SystemRole, TextForm, TextForms, ToolChoices, text_forms_in};
 use turnwright_engine::Clock;
 
@@ -118,7 +118,7 @@ impl Asking<'_> {
         };
         let is_there = listed.ids.iter().any(|id| id == self.model);
         let among = if is_there { ", and this one is among them" } else { "; this one is not among them" };
-        self.tell("model list", Verdict::Found, format!("{} models{among}", listed.ids.len()));
+        self.tell("model list", Verdict::Found, format!("{}{among}", counted(listed.ids.len(), "model")));
         if let Some((name, profile)) = listed.server.and_then(|name| Some((name, Profile::preset(name).ok()?)))
             && self.config.profile == Profile::COMPATIBLE
         {

@@ -106,7 +106,7 @@ async fn what_conversations_share_is_whole_in_a_backup_and_looked_at_for_each() 
     assert_eq!(
         wrong,
         [
-            "1 entries belong to no conversation (key 77)",
+            "1 entry belongs to no conversation (key 77)",
             "conversation `b` should have 437 entries and has 399 in a row",
             "conversation `c` should have 437 entries and has 399 in a row",
             "conversation `d` should have 437 entries and has 399 in a row",

@@ -1,7 +1,7 @@
 //! What a tool asks of the person, field by field.
 
 use serde_json::{Map, Value};
-use turnwright_core::{AnswerAction, Field, FieldKind, Form, Hold, Sampling, Wants, shell_word, text_of};
+use turnwright_core::{AnswerAction, Field, FieldKind, Form, Hold, Sampling, Wants, counted, shell_word, text_of};
 use turnwright_engine::{EngineError, Reply, WaitingQuestion};
 
 use crate::carry::{Asked, Person};
@@ -92,9 +92,9 @@ pub(crate) fn held(question: &WaitingQuestion, now_ms: u64, flags: &str) -> Stri
         Hold::Connection { until_ms } => until_ms.saturating_sub(now_ms).div_ceil(60_000),
         Hold::Nothing => 0,
     };
-    let plural = if minutes == 1 { "" } else { "s" };
     let note = format!(
-        "note: the call waits for an answer from elsewhere, for {minutes} minute{plural} at most; Ctrl-C stops the turn"
+        "note: the call waits for an answer from elsewhere, for {} at most; Ctrl-C stops the turn",
+        counted(minutes, "minute")
     );
     let [accept, decline] = answering(question, flags);
     format!("{note}\nhint: {accept}\nhint: {decline}")
@@ -134,7 +134,7 @@ fn sampling(request: &Sampling, look: Look) -> Vec<String> {
 fn shown(text: &str) -> impl Iterator<Item = String> {
     const MOST: usize = 40;
     let rest = text.lines().count().saturating_sub(MOST);
-    let more = (rest > 0).then(|| format!("[{rest} more lines]"));
+    let more = (rest > 0).then(|| format!("[{}]", counted(rest, "more line")));
     text.lines().take(MOST).map(|line| clean_line(line).into_owned()).chain(more).collect::<Vec<_>>().into_iter()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use turnwright_core::policy::Scope;
-use turnwright_core::{QuestionReason, ToolDefinition};
+use turnwright_core::{QuestionReason, ToolDefinition, counted};
 use turnwright_engine::WaitingCall;
 
 use crate::clean::clean_line;
@@ -146,7 +146,7 @@ fn arguments(text: &str, most: usize) -> String {
     let mut lines: Vec<String> = pretty.lines().take(most).map(|line| format!("  {}", cut(line, longest))).collect();
     let more = pretty.lines().count().saturating_sub(most);
     if more > 0 {
-        lines.push(format!("  … {more} more lines, `why` shows all"));
+        lines.push(format!("  … {}, `why` shows all", counted(more, "more line")));
     }
     lines.join("\n")
 }

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use turnwright_core::counted;
+
 /// The most bytes that are kept until a line is typed; what comes after them is counted.
 const MOST: usize = 64 * 1024;
 
@@ -46,7 +48,8 @@ impl Drop for Typing {
     fn drop(&mut self) {
         let Some(Held { mut text, left_out }) = held().take() else { return };
         if left_out > 0 {
-            text.extend([format!("{left_out} more lines of the log were left out\n")]);
+            let were = if left_out == 1 { "was" } else { "were" };
+            text.extend([format!("{} of the log {were} left out\n", counted(left_out, "more line"))]);
         }
         // Nobody is left to tell where this fails.
         drop(io::stderr().write_all(text.as_bytes()));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use turnwright_core::{AssistantMessage, CallId, ContextPart, Entry, MessageId};
+use turnwright_core::{AssistantMessage, CallId, ContextPart, Entry, MessageId, counted};
 use turnwright_engine::Event;
 
 use crate::abridge::both_ends;
@@ -139,7 +139,7 @@ impl Renderer {
                 self.aside(&format!("note: a model that a tool wanted to be asked gave no answer: {}", clean_line(error)), out);
             }
             Event::SamplingFinished { error: None, usage, .. } => {
-                let tokens = usage.output_tokens.map(|tokens| format!(" ({tokens} tokens)")).unwrap_or_default();
+                let tokens = usage.output_tokens.map(|tokens| format!(" ({})", counted(tokens, "token"))).unwrap_or_default();
                 self.aside(&format!("note: a model answered a tool{tokens}"), out);
             }
             Event::TurnSuspended { .. } | Event::TurnFinished { .. } => self.end_line(out),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
-use turnwright_core::{Context, ConversationId};
+use turnwright_core::{Context, ConversationId, counted};
 use turnwright_engine::knowledge::{
     Beside, CollectionSize, Embedder, FoundPiece, IndexedFile, KnowledgeIndex, NotEmbedded, Piece, collection_beside,
     says_something, version_of,
@@ -348,8 +348,10 @@ impl Knowledge {
         let refreshed = folder.refresh(&self.0.hand, looked.read_until).await?;
         if refreshed.left > 0 {
             let (name, left) = (&folder.name, refreshed.left);
+            let are = if left == 1 { "is" } else { "are" };
             looked.notices.push(format!(
-                "`{name}` is not wholly indexed yet: {left} documents are left; `turnwright knowledge index` does it"
+                "`{name}` is not wholly indexed yet: {} {are} left; `turnwright knowledge index` does it",
+                counted(left, "document")
             ));
         }
         if refreshed.is_elsewhere {

@@ -26,7 +26,7 @@ export function timeline(entries) {
     if (entry.assistant) {
       steps += 1;
       const { origin, usage, completion } = entry.assistant;
-      const about = [origin && `${origin.provider}/${origin.model}`, usage?.output_tokens !== undefined && `${usage.output_tokens} tokens`].filter(Boolean).join(", ");
+      const about = [origin && `${origin.provider}/${origin.model}`, usage?.output_tokens !== undefined && `${usage.output_tokens} ${usage.output_tokens === 1 ? "token" : "tokens"}`].filter(Boolean).join(", ");
       spans.push({ key: `model ${seq}`, kind: "model", name: `Step ${steps}: the model`, about, state: completion === "complete" ? "good" : "bad", from: ready, until: at_ms });
       let index = 0;
       for (const block of entry.assistant.blocks ?? []) {

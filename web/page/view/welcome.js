@@ -28,7 +28,7 @@ export function Welcome() {
       it is no language model, it only matches your words with the tools that are offered. Everything around it is real, the tools too.</p></div>
       <ul class="examples">${examples.map((example) => html`<${Example} key=${example.title} example=${example} tools=${tools} />`)}</ul>
       <${Connect} />`}
-    ${!isPractice && tools !== null && tools.length > 0 && !chosen && html`<p class="faint">${tools.length} tools are offered.</p>`}
+    ${!isPractice && tools !== null && tools.length > 0 && !chosen && html`<p class="faint">${tools.length === 1 ? "1 tool is" : `${tools.length} tools are`} offered.</p>`}
   </div></div>`;
 }
 

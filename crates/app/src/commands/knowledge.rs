@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use turnwright_core::counted;
 use turnwright_engine::StoreError;
+use turnwright_engine::knowledge::CollectionSize;
 use turnwright_host::{FoundPiece, Host, Knowledge, KnowledgeAnswer, Needs};
 
 use crate::cli::Everywhere;
@@ -65,7 +67,7 @@ async fn list(host: &Host, knowledge: &Knowledge, as_json: bool, output: &mut Ou
         sizes.extend(size.map(|size| (name.to_owned(), path, size)));
     }
     if as_json {
-        let row = |(name, path, size): &(String, String, turnwright_engine::knowledge::CollectionSize)| json!({"id": name, "path": path, "files": size.files, "skipped": size.skipped, "pieces": size.pieces, "vectors": size.vectors});
+        let row = |(name, path, size): &(String, String, CollectionSize)| json!({"id": name, "path": path, "files": size.files, "skipped": size.skipped, "pieces": size.pieces, "vectors": size.vectors});
         output.json_pretty(&sizes.iter().map(row).collect::<Vec<_>>());
         return Ok(());
     }
@@ -76,12 +78,17 @@ async fn list(host: &Host, knowledge: &Knowledge, as_json: bool, output: &mut Ou
         .into_iter()
         .map(|(name, path, size)| {
             let skipped = if size.skipped > 0 { format!(", {} passed over", size.skipped) } else { String::new() };
-            let vectors = if size.vectors > 0 { format!(", {} vectors", size.vectors) } else { String::new() };
-            [name, path, format!("{} documents, {} pieces{vectors}{skipped}", size.files, size.pieces)]
+            let vectors = if size.vectors > 0 { format!(", {}", counted(size.vectors, "vector")) } else { String::new() };
+            [name, path, format!("{}{vectors}{skipped}", holdings(&size))]
         })
         .collect();
     output.lines(&table(&rows));
     Ok(())
+}
+
+/// How much there is in a folder.
+fn holdings(size: &CollectionSize) -> String {
+    format!("{}, {}", counted(size.files, "document"), counted(size.pieces, "piece"))
 }
 
 async fn index(knowledge: &Knowledge, name: Option<&str>) -> Result<(), Failure> {
@@ -103,7 +110,7 @@ async fn index(knowledge: &Knowledge, name: Option<&str>) -> Result<(), Failure>
             }
             if done.left == 0 && !done.lacks_vectors {
                 let size = knowledge.size(name).await.map_err(|error| unstored(&error))?;
-                let has = size.map(|size| format!("{} documents, {} pieces", size.files, size.pieces)).unwrap_or_default();
+                let has = size.as_ref().map(holdings).unwrap_or_default();
                 say(&format!("{name}: read {read}, removed {removed}; it has {has}"));
                 break;
             }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde::Serialize;
-use turnwright_core::{ConversationId, prompt};
+use turnwright_core::{ConversationId, counted, prompt};
 use turnwright_engine::{Conversation, Engine, EngineError, MAX_TITLE_CHARS, NewConversation, SettingsOverlay, WholeJournal};
 use turnwright_host::export::{self, ExportForm};
 use turnwright_host::import::{self, ImportedConversation, LeftOut};
@@ -62,7 +62,7 @@ pub(super) async fn import(engine: &Engine, file: &Path, listed: Listed, output:
         let rows: Vec<_> = taken
             .iter()
             .filter(|taken| taken.error.is_none())
-            .map(|taken| [taken.id.clone(), format!("{} messages", taken.messages), taken.title.clone().unwrap_or_default()])
+            .map(|taken| [taken.id.clone(), counted(taken.messages, "message"), taken.title.clone().unwrap_or_default()])
             .collect();
         output.lines(&table(&rows));
     }

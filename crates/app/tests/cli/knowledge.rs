@@ -95,7 +95,7 @@ fn documents_can_be_asked_without_a_model() {
     std::fs::create_dir(place.path("docs")).unwrap();
     place.write("docs/keys.md", "# Keys\nThe frobnicator key is rotated each March.\n");
     let indexed = place.run(&["knowledge", "index"]);
-    assert_eq!(indexed.stderr, "handbook: read 1, removed 0; it has 1 documents, 1 pieces\n");
+    assert_eq!(indexed.stderr, "handbook: read 1, removed 0; it has 1 document, 1 piece\n");
     let found = place.run(&["knowledge", "search", "which", "frobnicator"]).stdout;
     assert!(found.starts_with("handbook: keys.md, lines 1-2  Keys\n    # Keys\n"), "{found}");
     let server = Server::start(&place);

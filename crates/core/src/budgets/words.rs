@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{BudgetKind, BudgetStop, BudgetUnit, NANO_USD, period};
 use crate::tried::{Story, Tried, short};
-use crate::{Entry, ModelRef, Turn};
+use crate::{Entry, ModelRef, Turn, counted};
 
 /// How many calls a summary names.
 const MAX_CALLS: usize = 12;
@@ -99,7 +99,7 @@ pub(crate) fn summary<'a>(stop: &BudgetStop, turn: &Turn, entries: impl Iterator
         text.push_str("\nWhat was done:");
         let left_out = calls.len().saturating_sub(MAX_CALLS);
         if left_out > 0 {
-            let _ = write!(text, "\n- {left_out} calls, and then");
+            let _ = write!(text, "\n- {}, and then", counted(left_out, "call"));
         }
         for tried in calls.into_iter().skip(left_out) {
             let _ = write!(text, "\n- {}", tried.told());

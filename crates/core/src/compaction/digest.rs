@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::prompt::{PromptMessage, PromptResult};
-use crate::{AssistantBlock, AssistantMessage, ContentBlock, Outcome, text_of};
+use crate::{AssistantBlock, AssistantMessage, ContentBlock, Outcome, counted, text_of};
 
 /// The least that is shown of each part, in bytes, before parts are left out.
 const SHORTEST_PART_BYTES: usize = 160;
@@ -35,7 +35,8 @@ pub(super) fn of(messages: &[PromptMessage<'_>], max_bytes: usize) -> String {
     let newest = messages.iter().rev().flat_map(|message| tell(message, shortest).into_iter().rev());
     let mut tail = fitting(newest.take(lengths.len().saturating_sub(told.len())), max_bytes / 2);
     let left_out = lengths.len().saturating_sub(told.len() + tail.len());
-    told.push(format!("[… {left_out} parts are left out …]"));
+    let are = if left_out == 1 { "is" } else { "are" };
+    told.push(format!("[… {} {are} left out …]", counted(left_out, "part")));
     tail.reverse();
     told.append(&mut tail);
     told.join("\n")

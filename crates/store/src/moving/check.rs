@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turnwright_core::Entry;
+use turnwright_core::{Entry, counted};
 use turnwright_engine::StoreError;
 
 use super::tables::{Broken, CONVERSATIONS, ENTRIES, Found, TABLES, Table, Value};
@@ -48,7 +48,12 @@ pub(super) async fn check(rows: &dyn Rows) -> Result<(Moved, Vec<String>), Store
     for journal in journals.values() {
         if journal.seen.saturating_add(1) != journal.next_seq && wrong.len() < MOST_TOLD {
             let there = journal.next_seq.saturating_sub(1);
-            wrong.push(format!("conversation `{}` should have {there} entries and has {} in a row", journal.id, journal.seen));
+            wrong.push(format!(
+                "conversation `{}` should have {} and has {} in a row",
+                journal.id,
+                counted(there, "entry"),
+                journal.seen
+            ));
         }
     }
     Ok((Moved { rows: counts }, wrong))

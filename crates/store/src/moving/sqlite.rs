@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, ToSql, params_from_iter};
+use turnwright_core::counted;
 use turnwright_engine::{Store, StoreError};
 
 use super::tables::{Broken, ENTRIES, Found, Kind, PIECES, Row, Table, VECTORS, Value};
@@ -178,7 +179,10 @@ fn unshown(connection: &Connection) -> Result<Vec<String>, Unread> {
     const UNSHOWN: &str = "SELECT place >> 32, count(*) FROM entry WHERE NOT EXISTS
         (SELECT 1 FROM conversation WHERE key = place >> 32 OR begins_as = place >> 32) GROUP BY 1 LIMIT 20";
     let mut statement = connection.prepare(UNSHOWN)?;
-    let told = |key: i64, count: i64| format!("{count} entries belong to no conversation (key {key})");
+    let told = |key: i64, count: i64| {
+        let belong = if count == 1 { "belongs" } else { "belong" };
+        format!("{} {belong} to no conversation (key {key})", counted(count, "entry"))
+    };
     Ok(statement.query_map((), |row| Ok(told(row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?)
 }
 

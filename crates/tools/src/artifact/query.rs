@@ -117,6 +117,7 @@ impl Taken {
         let note = match (given, self.end) {
             (0, _) if self.skip > 0 => format!("no values after the first {}", grouped(self.skip)),
             (0, _) => "the path selects nothing".to_owned(),
+            (1, End::Before) => format!("1 value, and there are more: go on with skip {}", self.skip + 1),
             (given, End::Before) => {
                 format!("{} values, and there are more: go on with skip {}", grouped(given), self.skip + given)
             }

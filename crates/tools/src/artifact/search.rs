@@ -137,6 +137,7 @@ impl Found {
         let note = match (given, is_full) {
             (0, _) if skip > 0 => format!("no matches after the first {}", grouped(skip)),
             (0, _) => "nothing found".to_owned(),
+            (1, true) => format!("1 match, and there are more: go on with skip {}", skip + 1),
             (given, true) => format!("{} matches, and there are more: go on with skip {}", grouped(given), skip + given),
             (1, false) => "1 match, the last one".to_owned(),
             (given, false) => format!("{} matches, the last ones", grouped(given)),

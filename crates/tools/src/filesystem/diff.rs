@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use similar::{Algorithm, TextDiff};
+use turnwright_core::counted;
 
 /// The most lines of the part between the first and the last change that are compared.
 const MOST_LINES: usize = 50_000;
@@ -21,7 +22,7 @@ pub(super) fn diff(old: &str, new: &str) -> String {
     let (start, old_end, new_end) = changed_part(old, new);
     let (before, old_part, new_part) = (part(old, 0, start), part(old, start, old_end), part(new, start, new_end));
     if lines_in(old_part) + lines_in(new_part) > MOST_LINES {
-        return format!("[{} lines became {}: too many to show]", lines_in(old_part), lines_in(new_part));
+        return format!("[{} became {}: too many to show]", counted(lines_in(old_part), "line"), lines_in(new_part));
     }
     let first_line = lines_in(before);
     let diff = TextDiff::configure().algorithm(Algorithm::Patience).timeout(LONGEST).diff_lines(old_part, new_part);

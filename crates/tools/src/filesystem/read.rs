@@ -205,8 +205,8 @@ impl Source<'_> {
             return Err(failed(format!("`{}` is a binary file, not text: it holds zero bytes", self.shown())));
         }
         if shown.lines == 0 && first > 1 {
-            let lines = shown.reached;
-            return Err(invalid(format!("line {first} is past the end: `{}` has {} lines", self.shown(), grouped(lines))));
+            let lines = if shown.reached == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(shown.reached)) };
+            return Err(invalid(format!("line {first} is past the end: `{}` has {lines}", self.shown())));
         }
         let last = shown.last;
         let rest = match shown.end {

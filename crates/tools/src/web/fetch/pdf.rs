@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use lopdf::content::Content;
 use lopdf::{DecompressError, Dictionary, Document, Error, Object, ObjectId};
 use tokio::time::Instant;
+use turnwright_core::counted;
 use turnwright_engine::source::ToolError;
 
 use self::fonts::Fonts;
@@ -80,7 +81,7 @@ pub(crate) fn read(body: &[u8], deadline: Instant) -> Result<Pdf, String> {
         pages.push((number, text));
     }
     if unread > 0 {
-        notes.push(format!("{unread} of {} pages could not be read", pages.len()));
+        notes.push(format!("{unread} of {} could not be read", counted(pages.len(), "page")));
     }
     if pages.iter().all(|(_, text)| text.is_empty()) {
         notes.push("the PDF holds no text that can be read: its pages may be pictures".to_owned());
