@@ -51,7 +51,7 @@ pub trait Provider: Send + Sync + Debug {
         TokenCounting::Estimated
     }
 
-    /// Whether it asks no model: its calls are in no budget.
+    /// Whether it asks no model: its calls are in no budget, and told to no [`Observer`](crate::Observer).
     fn asks_no_model(&self) -> bool {
         false
     }

@@ -16,6 +16,7 @@ pub(crate) struct Report {
     pub(crate) span: Span,
     begun: Instant,
     first_content: Option<Duration>,
+    is_counted: bool,
 }
 
 impl Report {
@@ -24,7 +25,12 @@ impl Report {
         if telemetry.records_content && !span.is_disabled() {
             spans::shown(&span, prompt);
         }
-        Self { telemetry, span, begun: Instant::now(), first_content: None }
+        Self { telemetry, span, begun: Instant::now(), first_content: None, is_counted: true }
+    }
+
+    /// The same of a call that a program answers in place of a model: it is none that is counted.
+    pub(crate) fn of_no_model(self) -> Self {
+        Self { is_counted: false, ..self }
     }
 
     /// The model said something, where this is a part of it.
@@ -61,6 +67,9 @@ impl Report {
     }
 
     fn end(&self, origin: &Origin, end: ModelEnd, usage: Usage) {
+        if !self.is_counted {
+            return;
+        }
         self.telemetry.tell(&Fact::ModelCalled {
             provider: &origin.provider,
             model: &origin.model,

@@ -64,7 +64,7 @@ pub enum Fact<'a> {
         /// How it ended.
         status: &'a TurnStatus,
     },
-    /// A model call is over, its retries included.
+    /// A model call is over, its retries included. What a provider that asks no model answers is none.
     ModelCalled {
         /// The provider's name in the configuration.
         provider: &'a str,

@@ -64,6 +64,8 @@ impl ModelCall {
         let dialect = provider.as_ref().map_or_else(|_| String::new(), |provider| provider.dialect().to_owned());
         spans::turn_asks(&dialect, &settings.model);
         let report = Report::new(inner.telemetry().clone(), spans::model_call(&live.id, &dialect, &settings.model), &prompt);
+        let asks_no_model = provider.as_ref().is_ok_and(|provider| provider.asks_no_model());
+        let report = if asks_no_model { report.of_no_model() } else { report };
         let stream = report.span.in_scope(|| {
             let provider = provider?;
             let refusal = journal.turn().and_then(|turn| budget::refusal(&*provider, turn, &journal, &prompt));

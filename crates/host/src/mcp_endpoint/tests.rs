@@ -1,7 +1,7 @@
 //! Calls that come again after the process that had them was killed.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Map, json};
@@ -10,8 +10,8 @@ use turnwright_core::budgets::{BudgetKind, Most};
 use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_core::{ContentBlock, EmbeddedResource, ModelRef, ProviderFailure, TurnSettings, Verdict, text_of};
 use turnwright_engine::{
-    Budgets, CallContext, Choice, ConversationChange, Engine, EngineParts, KeptBy, LargeResults, Provider, Providers,
-    ToolOutput,
+    Budgets, CallContext, Choice, ConversationChange, Engine, EngineParts, Fact, KeptBy, LargeResults, Observer, Provider,
+    Providers, Telemetry, ToolOutput,
 };
 use turnwright_mcp::serve::{Backing, Happened, Leave, OfferedCall, Question, RunningCall};
 use turnwright_testkit::{Fuse, ManualClock, MemoryArtifacts, MemoryStore, ScriptedSource, ScriptedTool};
@@ -155,6 +155,29 @@ async fn ended(running: &mut dyn RunningCall) -> String {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// The models of which an engine says that it called them.
+#[derive(Debug, Default)]
+struct Called(Mutex<Vec<String>>);
+
+impl Observer for Called {
+    fn observe(&self, fact: &Fact<'_>) {
+        if let Fact::ModelCalled { model, .. } = fact {
+            self.0.lock().unwrap().push((*model).to_owned());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_a_client_is_no_call_of_a_model() {
+    let world = World::new(Action::Allow, 1);
+    let process = world.process(world.disk.another_process());
+    let called = Arc::new(Called::default());
+    process.engine.tell(Telemetry { observer: Some(called.clone()), ..Telemetry::default() });
+    assert_eq!(ended(&mut *process.call().await).await, "done");
+    process.engine.shutdown().await;
+    assert_eq!(*called.0.lock().unwrap(), [""; 0]);
 }
 
 #[tokio::test]
