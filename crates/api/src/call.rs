@@ -1,7 +1,9 @@
 //! Calls that wait for a person, and the answer.
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::{Object, OneOf, Schema, Type};
 
@@ -131,11 +133,14 @@ pub struct ToolCallAnswer {
 }
 
 pub(crate) fn text_or_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(match Option::<Value>::deserialize(deserializer)? {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(text),
-        Some(other) => Some(other.to_string()),
-    })
+    // An object stays the text that it is: read as one, a number of more digits than fit would be another, and nobody would tell.
+    let Some(raw) = Option::<Box<RawValue>>::deserialize(deserializer)? else { return Ok(None) };
+    let text = raw.get();
+    if text.starts_with('"') {
+        serde_json::from_str(text).map(Some).map_err(D::Error::custom)
+    } else {
+        Ok(Some(text.to_owned()))
+    }
 }
 
 pub(crate) fn text_or_object() -> Schema {
@@ -162,5 +167,14 @@ mod tests {
         {
             assert_eq!(serde_json::from_str::<DecisionRequest>(body).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn numbers_of_changed_arguments_stay_as_they_were_written() {
+        let arguments = r#"{"id":123456789012345678901234567890}"#;
+        let body = format!(r#"{{"decision":"allow","arguments":{arguments}}}"#);
+        let read = |body: &str| serde_json::from_str::<DecisionRequest>(body).unwrap().arguments;
+        assert_eq!(read(&body).as_deref(), Some(arguments));
+        assert_eq!(read(r#"{"decision":"allow","arguments":null}"#), None);
     }
 }

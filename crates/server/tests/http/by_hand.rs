@@ -1,5 +1,7 @@
 //! Calls that a person makes by hand.
 
+use axum::body::Body;
+use http::Request;
 use serde_json::json;
 
 use crate::server;
@@ -22,4 +24,14 @@ async fn a_call_by_hand_reads_and_acts_where_that_is_said() {
 
     let unknown = server.post("/api/v1/tools/call", json!({"name": "lab__nowhere"})).await;
     assert_eq!(unknown.problem(), (404, "not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn a_number_that_would_become_another_is_refused_in_an_object_too() {
+    let server = server([]);
+    let body = r#"{"name": "lab__look", "arguments": {"at": 123456789012345678901}}"#;
+    let request =
+        Request::post("/api/v1/tools/call").header("host", "127.0.0.1:8700").header("content-type", "application/json");
+    let told = server.ask(request.body(Body::from(body)).unwrap()).await.json();
+    assert_eq!((&told["outcome"], server.source.effects().len()), (&json!("invalid_arguments"), 0), "{told}");
 }
