@@ -90,7 +90,9 @@ fn begins_with(globs: &[String]) -> Option<&'static str> {
 fn spelled_out(globs: Vec<String>) -> Vec<String> {
     let first = begins_with(&globs).map(str::to_owned);
     let fitting = globs.into_iter().filter(|glob| !of_glob(glob).is_empty() && matcher(of_glob(glob)).is_some());
-    first.into_iter().chain(fitting).collect()
+    let globs: Vec<_> = first.into_iter().chain(fitting).collect();
+    // What is kept out of nothing would read as kept out of all.
+    if globs.iter().any(|glob| lets_in(glob)) { globs } else { Vec::new() }
 }
 
 /// Those globs of a list by which it lets in, also the one that is not written.
@@ -164,7 +166,7 @@ mod tests {
     fn what_fits_nothing_goes_with_the_next_change_and_makes_no_list_of_another_kind() {
         let stored = || ["", "!", "lab__[", "!web__fetch"].map(str::to_owned).to_vec();
         assert!(!ChosenTools::of(&stored()).has("lab__look"));
-        assert_eq!(with("lab__touch", stored()), ["!web__fetch", "lab__touch"]);
+        assert_eq!(with("lab__touch", stored()), ["lab__touch"]);
         assert_eq!(without("lab__touch", stored()), Vec::<String>::new());
     }
 }
