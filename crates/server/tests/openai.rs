@@ -23,6 +23,8 @@ mod again;
 mod anew;
 #[path = "openai/apart.rs"]
 mod apart;
+#[path = "openai/at_once.rs"]
+mod at_once;
 #[path = "openai/awaiting.rs"]
 mod awaiting;
 #[path = "openai/between.rs"]
