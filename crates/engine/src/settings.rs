@@ -180,14 +180,14 @@ impl SettingsOverlay {
     /// change: it may be from a time when it was not refused.
     pub fn problem_since(&self, before: &Self) -> Option<String> {
         let changed = Self {
-            model: chosen_anew(&self.model, &before.model),
-            max_steps: chosen_anew(&self.max_steps, &before.max_steps),
-            temperature: chosen_anew(&self.temperature, &before.temperature),
-            max_output_tokens: chosen_anew(&self.max_output_tokens, &before.max_output_tokens),
-            tools: chosen_anew(&self.tools, &before.tools),
-            tool_choice: chosen_anew(&self.tool_choice, &before.tool_choice),
-            output: chosen_anew(&self.output, &before.output),
-            always_ask: chosen_anew(&self.always_ask, &before.always_ask),
+            model: chosen_anew(self.model.as_ref(), before.model.as_ref()),
+            max_steps: chosen_anew(self.max_steps.as_ref(), before.max_steps.as_ref()),
+            temperature: chosen_anew(self.temperature.as_ref(), before.temperature.as_ref()),
+            max_output_tokens: chosen_anew(self.max_output_tokens.as_ref(), before.max_output_tokens.as_ref()),
+            tools: chosen_anew(self.tools.as_ref(), before.tools.as_ref()),
+            tool_choice: chosen_anew(self.tool_choice.as_ref(), before.tool_choice.as_ref()),
+            output: chosen_anew(self.output.as_ref(), before.output.as_ref()),
+            always_ask: chosen_anew(self.always_ask.as_ref(), before.always_ask.as_ref()),
             ..self.clone()
         };
         changed.problem()
@@ -195,8 +195,8 @@ impl SettingsOverlay {
 }
 
 /// What is chosen, where it is not what was.
-fn chosen_anew<T: Clone + PartialEq>(now: &Option<T>, before: &Option<T>) -> Option<T> {
-    now.clone().filter(|_| now != before)
+fn chosen_anew<T: Clone + PartialEq>(now: Option<&T>, before: Option<&T>) -> Option<T> {
+    now.filter(|_| now != before).cloned()
 }
 
 /// Which of the globs of this field is none, since nothing stands in it.
