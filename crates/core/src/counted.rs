@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// So many of these: `1 model`, `2 models`, `2 entries`.
-pub fn counted<N: Display + PartialEq + From<u8>>(number: N, name: &str) -> String {
+pub fn counted<N: Display + Copy + PartialEq + From<u8>>(number: N, name: &str) -> String {
     if number == N::from(1) {
         return format!("{number} {name}");
     }
