@@ -153,7 +153,7 @@ async fn a_store_says_that_it_cannot_store_while_its_database_is_full_only_reads
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn room_is_taken_back_for_longer_than_statements_may_take_and_from_the_tables_behind_one_that_fails() {
     let Some(schema) = Schema::new() else { return };
-    let (client, name, limit) = (schema.client().await, &schema.name, Duration::from_millis(100));
+    let (client, name, limit) = (schema.client().await, &schema.name, Duration::from_secs(1));
     let store = PostgresStore::open(&schema.options().statement_limit(limit)).await.unwrap();
     client.batch_execute(&format!("BEGIN; LOCK TABLE {name}.said IN ACCESS EXCLUSIVE MODE")).await.unwrap();
     // Within one transaction what others do is seen as it was at the first look.
