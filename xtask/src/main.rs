@@ -73,11 +73,31 @@ fn say(line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     #[test]
     fn cargo_is_told_nothing_of_this_package() {
         let command = super::cargo();
         let removed = |name: &str| command.get_envs().any(|(removed, value)| removed == name && value.is_none());
         // Whoever runs tests is told it too.
         assert!(removed("CARGO_PKG_NAME") && removed("CARGO_MANIFEST_DIR"));
+    }
+
+    /// Where cargo does not look for tests itself, one that nobody names would not be run and nobody would hear of it.
+    #[test]
+    fn every_file_of_tests_is_named_by_their_program() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        let mut seen = 0;
+        for folder in std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path().join("tests")) {
+            let Ok(program) = std::fs::read_to_string(folder.join("main.rs")) else { continue };
+            for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                let name = file.file_stem().and_then(|name| name.to_str()).unwrap();
+                if file.extension().is_some_and(|extension| extension == "rs") && name != "main" {
+                    assert!(program.lines().any(|line| line == format!("mod {name};")), "{}", file.display());
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 50, "{seen}");
     }
 }

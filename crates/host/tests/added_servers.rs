@@ -1,7 +1,5 @@
 //! What is kept of MCP servers that people add goes with them.
 
-#![cfg(test)]
-
 use std::path::{Path, PathBuf};
 
 use serde_json::json;

@@ -1,7 +1,5 @@
 //! The examples of programs that have a host in them do what they say.
 
-#![cfg(test)]
-
 #[path = "../../../examples/own_model.rs"]
 mod own_model;
 #[path = "../../../examples/own_tool.rs"]

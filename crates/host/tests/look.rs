@@ -1,7 +1,5 @@
 //! What a host says about itself.
 
-#![cfg(test)]
-
 use tempfile::TempDir;
 use turnwright_engine::SourceState;
 use turnwright_host::{Environment, Finding, Host, Level, Needs, Overrides, config};

@@ -1,7 +1,5 @@
 //! What a host does with processes that another one started.
 
-#![cfg(test)]
-
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 

@@ -1,15 +1,12 @@
 //! Servers in containers of a real engine: what they may do there, and that nothing is left of them.
-#![cfg(test)]
-
-mod support;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::child::{run_again, until_ready};
+use crate::support::{Fixture, LONG, context, fixture, fixture_in, nothing, quick, text};
 use serde_json::Value;
-use support::child::{run_again, until_ready};
-use support::{Fixture, LONG, context, fixture, fixture_in, nothing, quick, text};
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{DockerConfig, Mount, ServerConfig, TransportConfig, sweep_gone};
 
@@ -19,7 +16,7 @@ const HOST: &str = "TURNWRIGHT_TEST_DOCKER_HOST";
 
 /// The engine of the tests; `None`, after saying so, where there is none.
 fn engine() -> Option<String> {
-    let engine = support::test_engine();
+    let engine = crate::support::test_engine();
     if engine.is_none() {
         assert!(
             std::env::var_os("TURNWRIGHT_REQUIRE_TEST_DOCKER").is_none_or(|value| value != "1"),
@@ -211,7 +208,7 @@ async fn containers_of_a_killed_host_are_gone_after_the_next_start() {
     }
     let Some(engine) = engine() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut host = run_again("containers_of_a_killed_host_are_gone_after_the_next_start", HOST, folder.path());
+    let mut host = run_again("docker::containers_of_a_killed_host_are_gone_after_the_next_start", HOST, folder.path());
     until_ready(&mut host, folder.path(), LONG).await;
     host.kill().unwrap();
     host.wait().unwrap();
@@ -239,12 +236,12 @@ async fn without_an_engine_it_says_where_one_was_looked_for_and_remembers_nothin
     let nowhere = format!("unix://{}/none.sock", folder.path().display());
     let config = server(DockerConfig::new(IMAGE));
     assert_eq!(TransportConfig::from(DockerConfig::new(IMAGE)).to_string(), IMAGE);
-    let server = support::fixture_at(config, folder.path(), &nowhere);
+    let server = crate::support::fixture_at(config, folder.path(), &nowhere);
     server.outcome().await;
     let SourceState::Failing { reason } = server.state() else { panic!("{:?}", server.state()) };
     let expected = format!("no Docker engine answers at {nowhere}: ");
     assert!(reason.starts_with(&expected) && reason.contains("is it running"), "{reason}");
-    let error = server.call(support::call("look", nothing()), context().0).await.unwrap_err();
+    let error = server.call(crate::support::call("look", nothing()), context().0).await.unwrap_err();
     assert!(error.model_text.starts_with("The MCP server `boxed` cannot be started"), "{error:?}");
     server.stop().await;
     assert!(folder.path().join("processes/test").read_dir().unwrap().next().is_none(), "nothing was made");

@@ -6,16 +6,13 @@
     reason = "a test fails by panicking, also in the helpers that clippy does not know as tests"
 )]
 
-#[cfg(test)]
-mod support;
-
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Fixture, call, context, fixture_in, installed, misbehaving, nothing, quick, started, text, told};
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use support::{Fixture, call, context, fixture_in, installed, misbehaving, nothing, quick, started, text, told};
 use tokio::sync::Semaphore;
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Form, Resumption, Seq, Settled, ToolErrorKind,
@@ -284,7 +281,7 @@ async fn a_question_goes_to_no_conversation_rather_than_to_the_wrong_one() {
 
 #[tokio::test]
 async fn over_http_a_question_goes_to_the_conversation_whose_call_it_came_with_and_keeps_its_order() {
-    let Some((_child, fixture)) = support::far::everything().await else { return };
+    let Some((_child, fixture)) = crate::support::far::everything().await else { return };
     let mine = People::who("c1", [accept(json!({"name": "Ann"}))]);
     let theirs = People::who("c2", [accept(json!({"name": "Bob"}))]);
     let asks = |people| fixture.server.call(call("trigger-elicitation-request", nothing()), of(people));

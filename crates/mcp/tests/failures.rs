@@ -2,15 +2,12 @@
 //!
 //! Those that have a test of their own elsewhere are named there; this file has the rest, and holds the list to the tests.
 
-#[cfg(test)]
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::{Fixture, context, fixture, misbehaving, nothing, started, stdio, text};
 use serde_json::{Value, json};
-use support::{Fixture, context, fixture, misbehaving, nothing, started, stdio, text};
 use turnwright_core::ToolErrorKind::{ExecutionFailed, Timeout};
 use turnwright_engine::{CallLimits, SourceState, ToolSource};
 
@@ -73,7 +70,7 @@ async fn numbers_3_8_9_10_and_25_end_at_the_limit_of_the_call() {
         config.limits = CallLimits { idle: Duration::from_millis(400), total: Duration::from_millis(400) };
         let fixture = started(config).await;
         let (context, _) = context();
-        let error = fixture.server.call(support::call("t", nothing()), context).await.unwrap_err();
+        let error = fixture.server.call(crate::support::call("t", nothing()), context).await.unwrap_err();
         let model = "The tool `t` of the MCP server `bad` did not finish within 400 ms and was cancelled. Whether it took effect is unknown.";
         assert_eq!((error.kind, error.model_text.as_str()), (Timeout, model), "{number} {mode}");
         let person = error.diagnostic.unwrap();
@@ -148,10 +145,10 @@ async fn number_29_nothing_is_left_of_a_server_in_a_wrapper() {
     (program.command, program.args) = ("sh".into(), vec!["-c".into(), format!("python3 '{inner}'; true")]);
     let fixture = started(config).await;
     fixture.logged("child").await;
-    let children = support::children(&fixture);
+    let children = crate::support::children(&fixture);
     assert_eq!(text(&fixture.call("u", nothing()).await.unwrap()), "well");
     fixture.stop().await;
-    assert!(!children.iter().any(|child| support::is_alive(*child)));
+    assert!(!children.iter().any(|child| crate::support::is_alive(*child)));
 }
 
 #[tokio::test]

@@ -1,14 +1,11 @@
 //! What servers have besides tools, in both eras: resources, prompts, completion, changes, log levels.
 
-#[cfg(test)]
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{Fixture, LONG, call, context, fixture, nothing, quick, started, text};
 use serde_json::{Map, Value, json};
-use support::{Fixture, LONG, call, context, fixture, nothing, quick, started, text};
 use turnwright_core::{ContentBlock, EmbeddedResource, ToolErrorKind, UserId};
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{
@@ -82,7 +79,7 @@ async fn resources_and_prompts_are_listed_once_over_all_pages_and_kept() {
         shelf(&fixture.server).await;
         assert_eq!(seen(&fixture).await["seen"]["resources/list"], 3, "{era}: three pages, asked for once");
         fixture.server.stop().await;
-        let again = support::fixture_in(offers(era, ""), fixture.folder.path());
+        let again = crate::support::fixture_in(offers(era, ""), fixture.folder.path());
         assert_eq!(*shelf(&again).await, *first);
         assert_eq!(again.state(), SourceState::Stopped, "{era}: nothing was started to know it");
     }
@@ -292,7 +289,7 @@ async fn models_list_and_read_the_resources_of_all_servers() {
     assert_eq!(source.tools().len(), 0, "nothing to read, no tools");
     let folder = tempfile::tempdir().unwrap();
     let added = |config: ServerConfig| {
-        let server = Arc::new(support::fixture_in(config, folder.path()));
+        let server = Arc::new(crate::support::fixture_in(config, folder.path()));
         source.add(&server);
         server.start();
         server
@@ -330,7 +327,7 @@ async fn a_users_turns_wait_for_no_resources_of_another() {
     stdio.args = vec!["600".to_owned()];
     let mut config = ServerConfig { owner: Some(ann.clone()), ..ServerConfig::new("silent", stdio) };
     quick(&mut config);
-    let server = Arc::new(support::fixture_in(config, folder.path()));
+    let server = Arc::new(crate::support::fixture_in(config, folder.path()));
     source.add(&server);
     server.start();
     assert_eq!((source.is_awaited_by(&ann), source.is_awaited_by(&ben)), (true, false));

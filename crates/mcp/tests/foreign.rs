@@ -1,16 +1,13 @@
 //! More servers that nobody here wrote, from `scripts/install-test-servers`, each for what it alone exercises. What all of
 //! them exercise is listed in `docs/mcp-servers.md`.
 
-#[cfg(test)]
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::http_server::{Answer, HttpServer};
+use crate::support::{Fixture, LONG, fixture, installed, quick, started, text};
 use serde_json::{Map, Value, json};
-use support::http_server::{Answer, HttpServer};
-use support::{Fixture, LONG, fixture, installed, quick, started, text};
 use turnwright_core::ContentBlock;
 use turnwright_engine::ToolSource;
 use turnwright_mcp::{CompletionOf, LogOrigin, ResourceSource, ServerConfig, StdioConfig};
@@ -146,19 +143,20 @@ async fn sqlite_writes_reads_and_has_a_memo_and_a_prompt() {
     let database = data.path().join("t.db").display().to_string();
     let config = python(&folder, "old-python", "mcp-server-sqlite", &["--db-path", &database]);
     let held = fixture(config);
-    let server = Arc::new(support::fixture_in(held.server.config().clone(), held.folder.path()));
+    let server = Arc::new(crate::support::fixture_in(held.server.config().clone(), held.folder.path()));
     let source = ResourceSource::default();
     source.add(&server);
     server.start();
     tokio::time::timeout(LONG, source.settled()).await.unwrap();
-    let call = |tool: &'static str, arguments: Value| server.call(support::call(tool, arguments), support::context().0);
+    let call =
+        |tool: &'static str, arguments: Value| server.call(crate::support::call(tool, arguments), crate::support::context().0);
     call("create_table", json!({"query": "CREATE TABLE t (a INTEGER)"})).await.unwrap();
     call("write_query", json!({"query": "INSERT INTO t VALUES (7)"})).await.unwrap();
     let read = call("read_query", json!({"query": "SELECT a FROM t"})).await.unwrap();
     assert_eq!(text(&read), "[{'a': 7}]");
     call("append_insight", json!({"insight": "seven is enough"})).await.unwrap();
-    let wanted = support::call("read", json!({"server": "mcp-server-sqlite", "uri": "memo://insights"}));
-    let memo = source.call(wanted, support::context().0).await.unwrap();
+    let wanted = crate::support::call("read", json!({"server": "mcp-server-sqlite", "uri": "memo://insights"}));
+    let memo = source.call(wanted, crate::support::context().0).await.unwrap();
     assert!(turnwright_core::text_of(&memo.content).contains("seven is enough"), "{memo:?}");
     let prompt = server.prompt("mcp-demo", &arguments(json!({"topic": "cheese"}))).await.unwrap();
     assert!(format!("{prompt:?}").contains("cheese"));

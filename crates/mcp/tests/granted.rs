@@ -2,15 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in the helpers that clippy does not know as tests")]
 
-#[cfg(test)]
-mod support;
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Fixture, call, context, installed, misbehaving, nothing, quick, started, text};
 use async_trait::async_trait;
 use serde_json::{Map, json};
-use support::{Fixture, call, context, installed, misbehaving, nothing, quick, started, text};
 use turnwright_core::{
     AnswerAction, AssistantBlock, AssistantMessage, CallId, Completion, Elicitation, ElicitationId, Finish, FinishReason,
     Origin, Sampled, Sampling, SamplingBudget, SamplingOutcome, Seq, ToolCall, ToolChoice, ToolErrorKind, Usage, Wants,

@@ -1,12 +1,9 @@
 //! Servers with an address.
 
-#[cfg(test)]
-mod support;
-
+use crate::support::far::{at, everything};
+use crate::support::http_server::{Answer, Asked, HttpServer, usual};
+use crate::support::{call, context, fixture, nothing, started, text, told};
 use serde_json::json;
-use support::far::{at, everything};
-use support::http_server::{Answer, Asked, HttpServer, usual};
-use support::{call, context, fixture, nothing, started, text, told};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{Agreed, Ground, Offer};

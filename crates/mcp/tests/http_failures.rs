@@ -1,15 +1,12 @@
 //! What servers with an address get wrong: what the model reads, what the operator sees, and that the next call works.
 
-#[cfg(test)]
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::support::far::at;
+use crate::support::http_server::{Answer, Asked, HttpServer, usual};
+use crate::support::{Fixture, LONG, fixture, fixture_in, nothing, started, text, told};
 use serde_json::json;
-use support::far::at;
-use support::http_server::{Answer, Asked, HttpServer, usual};
-use support::{Fixture, LONG, fixture, fixture_in, nothing, started, text, told};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{ServerConfig, Shelf};

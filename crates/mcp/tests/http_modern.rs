@@ -1,11 +1,8 @@
 //! Servers with an address that speak 2026-07-28: without a handshake, without sessions.
 
-#[cfg(test)]
-mod support;
-
+use crate::support::far::modern;
+use crate::support::{call, context, text, told};
 use serde_json::json;
-use support::far::modern;
-use support::{call, context, text, told};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::ToolSource;
 use turnwright_mcp::Ground;

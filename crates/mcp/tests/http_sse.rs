@@ -1,12 +1,9 @@
 //! Servers with an address that speak the transport of 2024-11-05, HTTP+SSE.
 
-#[cfg(test)]
-mod support;
-
+use crate::support::far::{at, everything_over};
+use crate::support::http_server::{Answer, HttpServer};
+use crate::support::{call, context, fixture, text};
 use serde_json::json;
-use support::far::{at, everything_over};
-use support::http_server::{Answer, HttpServer};
-use support::{call, context, fixture, text};
 use turnwright_engine::{SourceState, ToolSource};
 
 #[tokio::test]

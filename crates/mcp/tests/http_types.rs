@@ -1,12 +1,9 @@
 //! What servers with an address say beyond what `rmcp` has types for.
 
-#[cfg(test)]
-mod support;
-
+use crate::support::far::at;
+use crate::support::http_server::{Answer, Asked, HttpServer, usual};
+use crate::support::{call, context, nothing, started, text};
 use serde_json::{Value, json};
-use support::far::at;
-use support::http_server::{Answer, Asked, HttpServer, usual};
-use support::{call, context, nothing, started, text};
 use turnwright_core::Wants;
 use turnwright_engine::{ToolReply, ToolSource};
 

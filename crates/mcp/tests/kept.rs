@@ -1,12 +1,9 @@
 //! What a server offered is known without starting it again.
-#![cfg(test)]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::{call, context, fixture_in, misbehaving, nothing, stdio, text};
 use serde_json::json;
-use support::{call, context, fixture_in, misbehaving, nothing, stdio, text};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolReply, ToolSource};
 use turnwright_mcp::{Definitions, FileDefinitions, McpServer, ResourceSource, ServerConfig};

@@ -1,12 +1,9 @@
 //! The memory of processes: what a killed host left is swept at the next start, and nothing else is touched.
 
-#[cfg(test)]
-mod support;
-
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use support::{misbehaving, started};
+use crate::support::{misbehaving, started};
 use turnwright_engine::ToolSource;
 use turnwright_mcp::{FileLedger, ProcessLedger, ProcessRecord, sweep_gone};
 
@@ -47,7 +44,7 @@ async fn sweep(folder: &Path) -> usize {
 /// Whether the process was ended; ends it in any case.
 #[cfg(test)]
 fn was_ended(mut child: Child) -> bool {
-    let was_ended = !support::is_alive(child.id().cast_signed());
+    let was_ended = !crate::support::is_alive(child.id().cast_signed());
     child.kill().unwrap();
     child.wait().unwrap();
     was_ended
@@ -111,7 +108,7 @@ async fn a_copy_of_the_folder_ends_nothing_and_the_folder_itself_does_also_where
     FileLedger::open(&served, "gone").unwrap().started(&of_group).unwrap();
     copy(&served, &copied);
     let of_copy = sweep(&copied).await;
-    let lives = support::is_alive(left.id().cast_signed());
+    let lives = crate::support::is_alive(left.id().cast_signed());
     let is_forgotten = !copied.join("gone").exists();
     std::fs::rename(&served, &moved).unwrap();
     let of_moved = sweep(&moved).await;
@@ -143,7 +140,7 @@ async fn no_folder_holds_no_records() {
 async fn a_running_server_is_recorded_and_swept_whole_when_its_host_is_gone() {
     let fixture = started(misbehaving("tree_deaf", "")).await;
     fixture.logged("child").await;
-    let children = support::children(&fixture);
+    let children = crate::support::children(&fixture);
     let records = fixture.records();
     assert_eq!((records.len(), records[0].server.as_str()), (1, "bad"));
     // What the next host does; here the owner lives and sees its server die.
@@ -152,7 +149,7 @@ async fn a_running_server_is_recorded_and_swept_whole_when_its_host_is_gone() {
     let ledger = FileLedger::open(copied.path(), "test").unwrap();
     ledger.started(&records[0]).unwrap();
     assert_eq!(sweep(copied.path()).await, 1);
-    assert!(!children.iter().any(|child| support::is_alive(*child)));
+    assert!(!children.iter().any(|child| crate::support::is_alive(*child)));
     fixture.logged("it ended by itself (killed by SIGKILL)").await;
     fixture.server.stop().await;
     assert!(processes.join("test").read_dir().unwrap().next().is_none());

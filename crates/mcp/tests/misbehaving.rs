@@ -1,12 +1,9 @@
 //! Servers that misbehave, each in one way: what the model is told, what the operator is told, and that nothing hangs.
 
-#[cfg(test)]
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{LONG, call, context, fixture, misbehaving, nothing, started, stdio, text, told};
 use serde_json::json;
-use support::{LONG, call, context, fixture, misbehaving, nothing, started, stdio, text, told};
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::{CallLimits, SourceState, ToolSource};
 use turnwright_mcp::{LogOrigin, Quarantined};
@@ -316,11 +313,11 @@ async fn no_descendant_is_left_behind() {
     for mode in ["tree", "tree_deaf"] {
         let fixture = started(misbehaving(mode, "")).await;
         fixture.logged("child").await;
-        let children = support::children(&fixture);
+        let children = crate::support::children(&fixture);
         assert_eq!(children.len(), 2, "{mode}");
-        assert!(children.iter().all(|child| support::is_alive(*child)));
+        assert!(children.iter().all(|child| crate::support::is_alive(*child)));
         fixture.stop().await;
-        assert!(!children.iter().any(|child| support::is_alive(*child)), "{mode}: one in a session of its own too");
+        assert!(!children.iter().any(|child| crate::support::is_alive(*child)), "{mode}: one in a session of its own too");
     }
 }
 
@@ -328,12 +325,12 @@ async fn no_descendant_is_left_behind() {
 async fn descendants_of_a_server_that_crashed_are_swept_before_it_starts_again() {
     let fixture = started(misbehaving("tree", "")).await;
     fixture.logged("child").await;
-    let children = support::children(&fixture);
+    let children = crate::support::children(&fixture);
     let leader = fixture.records()[0].pgid.unwrap();
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(leader), nix::sys::signal::Signal::SIGKILL).unwrap();
     fixture.logged("it ended by itself (killed by SIGKILL)").await;
     fixture.until(|state| *state == SourceState::Ready).await;
-    assert!(!children.iter().any(|child| support::is_alive(*child)));
+    assert!(!children.iter().any(|child| crate::support::is_alive(*child)));
     fixture.stop().await;
 }
 
@@ -556,11 +553,11 @@ async fn a_stop_during_the_start_leaves_nothing() {
 async fn a_dropped_server_leaves_nothing() {
     let fixture = started(misbehaving("tree", "")).await;
     fixture.logged("child").await;
-    let children = support::children(&fixture);
-    let support::Fixture { server, folder } = fixture;
+    let children = crate::support::children(&fixture);
+    let crate::support::Fixture { server, folder } = fixture;
     drop(server);
     let gone = async {
-        while children.iter().any(|child| support::is_alive(*child)) {
+        while children.iter().any(|child| crate::support::is_alive(*child)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

@@ -1,15 +1,12 @@
 //! A host that is killed leaves nothing: its servers, their children and those that hide from their group are gone soon
 //! after the next start.
-#![cfg(test)]
-
-mod support;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::child::{run_again, until_ready};
-use support::{LONG, call, context, fixture_in, misbehaving, nothing, stdio};
+use crate::support::child::{run_again, until_ready};
+use crate::support::{LONG, call, context, fixture_in, misbehaving, nothing, stdio};
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{ServerConfig, sweep_gone};
 
@@ -68,7 +65,7 @@ fn processes_of(folder: &Path) -> Vec<i32> {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
         environment.split(|byte| *byte == 0).any(|it| it == variable.as_bytes()).then_some(pid)
     };
-    std::fs::read_dir("/proc").unwrap().filter_map(named).filter(|pid| support::is_alive(*pid)).collect()
+    std::fs::read_dir("/proc").unwrap().filter_map(named).filter(|pid| crate::support::is_alive(*pid)).collect()
 }
 
 #[tokio::test]
@@ -77,7 +74,7 @@ async fn nothing_is_left_of_twenty_servers_under_calls_ten_seconds_after_the_sta
         return host(Path::new(&folder)).await;
     }
     let folder = tempfile::tempdir().unwrap();
-    let name = "nothing_is_left_of_twenty_servers_under_calls_ten_seconds_after_the_start_that_follows_a_kill";
+    let name = "orphans::nothing_is_left_of_twenty_servers_under_calls_ten_seconds_after_the_start_that_follows_a_kill";
     let mut host = run_again(name, HOST, folder.path());
     until_ready(&mut host, folder.path(), LONG * 3).await;
     host.kill().unwrap();

@@ -1,14 +1,11 @@
 //! Servers that nobody here wrote, from `scripts/install-test-servers`.
 
-#[cfg(test)]
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::{Fixture, LONG, call, context, installed, nothing, quick, started, stdio, text};
 use serde_json::json;
-use support::{Fixture, LONG, call, context, installed, nothing, quick, started, stdio, text};
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::{Progress, SourceState, ToolSource};
 use turnwright_mcp::{ServerConfig, StdioConfig};
@@ -179,6 +176,6 @@ async fn a_server_behind_wrappers_leaves_no_process() {
     let config = configured("wrapped", Path::new("sh"), ["-c", &shell].into_iter());
     let fixture = started(config).await;
     let group = fixture.records()[0].pgid.unwrap();
-    assert!(support::members(group).len() >= 2);
+    assert!(crate::support::members(group).len() >= 2);
     fixture.stop().await;
 }

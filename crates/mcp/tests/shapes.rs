@@ -1,10 +1,7 @@
 //! What servers send in shapes that do not fit: set aside, cut or named, and the rest is used.
 
-#[cfg(test)]
-mod support;
-
+use crate::support::{misbehaving, nothing, started, text};
 use serde_json::json;
-use support::{misbehaving, nothing, started, text};
 use turnwright_core::ContentBlock;
 use turnwright_mcp::Quarantined;
 

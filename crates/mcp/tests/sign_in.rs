@@ -1,20 +1,17 @@
 //! Signing in to servers with an address.
 
-#[cfg(test)]
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::child::run_again;
+use crate::support::far::at;
+use crate::support::http_server::{Answer, HttpServer};
+use crate::support::oauth::{self, NearItsEnd, Protected, Special};
+use crate::support::{LONG, StoppedClock, call, context, fixture, nothing, text};
 use serde_json::{Value, json};
-use support::child::run_again;
-use support::far::at;
-use support::http_server::{Answer, HttpServer};
-use support::oauth::{self, NearItsEnd, Protected, Special};
-use support::{LONG, StoppedClock, call, context, fixture, nothing, text};
 use turnwright_engine::{SourceState, ToolOutput, ToolSource};
 use turnwright_mcp::{FileTokens, HttpConfig, McpServer, OauthGrant, SignedOut, Surroundings, TokenStore};
 
@@ -457,7 +454,7 @@ async fn two_processes_whose_token_ends_at_the_same_moment_renew_it_once() {
     let held = FileTokens::new(&tokens).lock(lock.file_stem().unwrap().to_str().unwrap()).await.unwrap();
     let mut hosts = [(); 2].map(|()| {
         let given = format!("{} {}", protected.server.url, tokens.display());
-        run_again("two_processes_whose_token_ends_at_the_same_moment_renew_it_once", HOST, given)
+        run_again("sign_in::two_processes_whose_token_ends_at_the_same_moment_renew_it_once", HOST, given)
     });
     // Both have seen that it ends, and wait to renew it.
     let waiting = || {

@@ -1,12 +1,9 @@
 //! What becomes of a server over time: its states, when it is left alone, when it is not needed, what is repeated.
 
-#[cfg(test)]
-mod support;
-
 use std::pin::pin;
 use std::time::Duration;
 
-use support::{Fixture, LONG, call, context, fixture, members, misbehaving, nothing, started, text};
+use crate::support::{Fixture, LONG, call, context, fixture, members, misbehaving, nothing, started, text};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{Ground, LogOrigin, Protocol, ServerConfig, StartPolicy, ToolDeclaration};

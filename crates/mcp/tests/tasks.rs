@@ -6,16 +6,13 @@
     reason = "a test fails by panicking, also in the helpers that clippy does not know as tests"
 )]
 
-#[cfg(test)]
-mod support;
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::{Fixture, LONG, Reports, call, context, fixture_in, installed, nothing, quick, started, stdio, text};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use support::{Fixture, LONG, Reports, call, context, fixture_in, installed, nothing, quick, started, stdio, text};
 use tokio::sync::Notify;
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Resumption, Seq, Settled, ToolErrorKind, text_of,

@@ -1,7 +1,5 @@
 //! The example of a server of one's own does what it says.
 
-#![cfg(test)]
-
 #[path = "../../../examples/own_server.rs"]
 mod own_server;
 

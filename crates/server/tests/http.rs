@@ -19,37 +19,21 @@ use turnwright_testkit::{
     text,
 };
 
-#[path = "http/ag_ui.rs"]
 mod ag_ui;
-#[path = "http/again.rs"]
 mod again;
-#[path = "http/by_hand.rs"]
 mod by_hand;
-#[path = "http/chosen.rs"]
 mod chosen;
-#[path = "http/files.rs"]
 mod files;
-#[path = "http/going_on.rs"]
 mod going_on;
-#[path = "http/leaving.rs"]
 mod leaving;
-#[path = "http/limits.rs"]
 mod limits;
-#[path = "http/long.rs"]
 mod long;
-#[path = "http/named.rs"]
 mod named;
-#[path = "http/operating.rs"]
 mod operating;
-#[path = "http/page_tools.rs"]
 mod page_tools;
-#[path = "http/pages.rs"]
 mod pages;
-#[path = "http/resume.rs"]
 mod resume;
-#[path = "http/stale.rs"]
 mod stale;
-#[path = "http/use_chat.rs"]
 mod use_chat;
 
 struct Server {

@@ -17,57 +17,31 @@ use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
 };
 
-#[path = "openai/again.rs"]
 mod again;
-#[path = "openai/anew.rs"]
 mod anew;
-#[path = "openai/apart.rs"]
 mod apart;
-#[path = "openai/at_once.rs"]
 mod at_once;
-#[path = "openai/awaiting.rs"]
 mod awaiting;
-#[path = "openai/between.rs"]
 mod between;
-#[path = "openai/choosing.rs"]
 mod choosing;
-#[path = "openai/clients.rs"]
 mod clients;
-#[path = "openai/elsewhere.rs"]
 mod elsewhere;
-#[path = "openai/ending.rs"]
 mod ending;
-#[path = "openai/failing.rs"]
 mod failing;
-#[path = "openai/formed.rs"]
 mod formed;
-#[path = "openai/going_on.rs"]
 mod going_on;
-#[path = "openai/interleaved.rs"]
 mod interleaved;
-#[path = "openai/joining.rs"]
 mod joining;
-#[path = "openai/killed.rs"]
 mod killed;
-#[path = "openai/offered.rs"]
 mod offered;
-#[path = "openai/recalled.rs"]
 mod recalled;
-#[path = "openai/referring.rs"]
 mod referring;
-#[path = "openai/refusing.rs"]
 mod refusing;
-#[path = "openai/retelling.rs"]
 mod retelling;
-#[path = "openai/rounds.rs"]
 mod rounds;
-#[path = "openai/stopping.rs"]
 mod stopping;
-#[path = "openai/their_tools.rs"]
 mod their_tools;
-#[path = "openai/told_later.rs"]
 mod told_later;
-#[path = "openai/told_otherwise.rs"]
 mod told_otherwise;
 
 /// A server over a store that others may share.

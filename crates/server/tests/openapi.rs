@@ -21,7 +21,7 @@ fn the_document_in_the_repository_is_that_of_the_code() {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == text,
-        "crates/server/openapi.json is not what the routes say; `UPDATE_OPENAPI=1 cargo nextest run -p turnwright-server --test openapi` \
+        "crates/server/openapi.json is not what the routes say; `UPDATE_OPENAPI=1 cargo nextest run -p turnwright-server --test all openapi` \
          writes it anew"
     );
 }

@@ -2,31 +2,18 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests may fail the test")]
 
-#[path = "users/bad_input.rs"]
 mod bad_input;
-#[path = "users/base_path.rs"]
 mod base_path;
-#[path = "users/belonging.rs"]
 mod belonging;
-#[path = "users/bounds.rs"]
 mod bounds;
-#[path = "users/conditions.rs"]
 mod conditions;
-#[path = "users/cors.rs"]
 mod cors;
-#[path = "users/doors.rs"]
 mod doors;
-#[path = "users/first_admin.rs"]
 mod first_admin;
-#[path = "users/meanwhile.rs"]
 mod meanwhile;
-#[path = "users/outside.rs"]
 mod outside;
-#[path = "users/people.rs"]
 mod people;
-#[path = "users/proxied.rs"]
 mod proxied;
-#[path = "users/repeated.rs"]
 mod repeated;
 
 use std::sync::Arc;

@@ -1,27 +1,21 @@
 //! The store on PostgreSQL does what every store must.
 
-#![cfg(test)]
-
-#[macro_use]
-mod conformance;
-mod server;
-
 use std::sync::Arc;
 
+use crate::server::Schema;
 use async_trait::async_trait;
-use server::Schema;
 use turnwright_engine::Store;
 use turnwright_store::{PostgresStore, Storage};
 
 #[async_trait]
-impl conformance::Backend for Schema {
+impl crate::conformance::Backend for Schema {
     async fn open(&self) -> Arc<dyn Store> {
         Arc::new(PostgresStore::open(&self.options()).await.unwrap())
     }
 }
 
 #[async_trait]
-impl conformance::Full for Schema {
+impl crate::conformance::Full for Schema {
     async fn open_all(&self) -> Arc<dyn Storage> {
         Arc::new(PostgresStore::open(&self.options()).await.unwrap())
     }

@@ -1,18 +1,12 @@
 //! Several nodes on one database: starting together, connections that break, leases that run out; what cannot be used; and
 //! everything moved from one kind of database to the other and back.
 
-#![cfg(test)]
-
-#[path = "server/proxy.rs"]
-mod proxy;
-mod server;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use proxy::{Lost, Proxy};
-use server::Schema;
+use crate::proxy::{Lost, Proxy};
+use crate::server::Schema;
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::artifacts::Artifact;
 use turnwright_engine::knowledge::{IndexedFile, Piece};

@@ -1,26 +1,18 @@
 //! Whether a store on PostgreSQL says the truth of what it can do, and that it does what every store must while its connections
 //! break.
 
-#![cfg(test)]
-
-#[macro_use]
-mod conformance;
-#[path = "server/proxy.rs"]
-mod proxy;
-mod server;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::proxy::{Lost, Proxy};
+use crate::server::Schema;
 use async_trait::async_trait;
-use proxy::{Lost, Proxy};
-use server::Schema;
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Store, StoreError};
 use turnwright_store::{PostgresOptions, PostgresStore, Storage};
 
-use conformance::fixtures::{append, record, said};
+use crate::conformance::fixtures::{append, record, said};
 
 /// Stores each of which reaches the database by a way of its own that breaks again and again.
 struct Breaking {
@@ -49,14 +41,14 @@ impl Breaking {
 const EVERY: i64 = 13;
 
 #[async_trait]
-impl conformance::Backend for Breaking {
+impl crate::conformance::Backend for Breaking {
     async fn open(&self) -> Arc<dyn Store> {
         self.store().await
     }
 }
 
 #[async_trait]
-impl conformance::Full for Breaking {
+impl crate::conformance::Full for Breaking {
     async fn open_all(&self) -> Arc<dyn Storage> {
         self.store().await
     }

@@ -1,14 +1,10 @@
 //! Nodes of two versions on one database: the newer one brings it up, once, below the statements of the older one.
 
-#![cfg(test)]
-
-mod server;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use server::Schema;
+use crate::server::Schema;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};

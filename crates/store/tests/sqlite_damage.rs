@@ -1,7 +1,5 @@
 //! Rows of a SQLite database that hold what nobody wrote there: each is named, and no other suffers from it.
 
-#![cfg(test)]
-
 use std::path::Path;
 
 use rusqlite::Connection;

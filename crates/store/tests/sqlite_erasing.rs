@@ -1,7 +1,5 @@
 //! What the files of a SQLite database hold: no secret, and nothing of what was erased.
 
-#![cfg(test)]
-
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! What the store says about files that it cannot use, and that it leaves them as they are.
 
-#![cfg(test)]
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -3,8 +3,6 @@
 //! Transactions are counted from outside, in SQLite's write-ahead log: the last frame of each says how large the database
 //! is after it, the others say nothing (SQLite file format, section 4.1).
 
-#![cfg(test)]
-
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;

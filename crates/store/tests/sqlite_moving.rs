@@ -1,6 +1,5 @@
 //! Databases that are moved, backed up and looked at: which may be read, and what is left as it is.
 
-#![cfg(test)]
 #![cfg(unix)]
 
 use std::os::unix::fs::symlink;

@@ -1,7 +1,5 @@
 //! Several processes on one database: starting together, writing together, being killed.
 
-#![cfg(test)]
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -111,7 +109,7 @@ struct Appender {
 impl Appender {
     fn start(directory: &Path) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_process_that_appends_until_it_is_killed", "--ignored", "--nocapture"])
+            .args(["--exact", "sqlite_processes::a_process_that_appends_until_it_is_killed", "--ignored", "--nocapture"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

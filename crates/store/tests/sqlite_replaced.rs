@@ -1,7 +1,6 @@
 //! Another file, or none, in the place of one that is open or whose process was killed.
 
 #![cfg(unix)]
-#![cfg(test)]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! A database of an older version: who brings it up, who waits, and what ends that.
 
-#![cfg(test)]
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};

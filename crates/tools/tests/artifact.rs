@@ -1,13 +1,9 @@
 //! Large results in parts: exact slices, within bounds, for whom they belong to.
 
-#![cfg(test)]
-
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{call_of, context};
 use serde_json::{Value, json};
-use support::{call_of, context};
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ContentBlock, ToolErrorKind, UserId, text_of};
 use turnwright_engine::artifacts::PIECE_BYTES;

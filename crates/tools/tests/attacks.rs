@@ -1,15 +1,11 @@
 //! Ways out of the roots, and to what is denied below them: each is tried with every tool, and none tells or changes anything.
 
-#![cfg(test)]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use crate::support::{World, call};
 use serde_json::{Value, json};
-use support::{World, call};
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_tools::{FilesystemConfig, TypedSource, filesystem};
 

@@ -1,13 +1,9 @@
 //! Commands in the background: started, read, written to and stopped by calls of their own, and ended with what they belong to.
 
-#![cfg(test)]
-
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{World, call_of, context};
 use serde_json::{Value, json};
-use support::{World, call_of, context};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ConversationId, ToolErrorKind, UserId};

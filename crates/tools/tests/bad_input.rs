@@ -1,18 +1,14 @@
 //! What files and file systems do that nobody wants: full disks, mounts, files that grow, names that are no text, huge files, a full
 //! trash. Each ends with a result, or with an error that says what to do next, and loses nothing.
 
-#![cfg(test)]
-
-mod support;
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::{World, call, failure, text};
 use serde_json::{Value, json};
-use support::{World, call, failure, text};
 use turnwright_core::ToolErrorKind;
 use turnwright_tools::{FilesystemConfig, TypedSource, filesystem};
 

@@ -1,13 +1,9 @@
 //! What the command tool does, and that nothing outlives it.
 
-#![cfg(test)]
-
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{World, call, call_of, context, failure};
 use serde_json::{Value, json};
-use support::{World, call, call_of, context, failure};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::ToolErrorKind;

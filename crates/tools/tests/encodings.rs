@@ -1,11 +1,7 @@
 //! Texts in other encodings than UTF-8.
 
-#![cfg(test)]
-
-mod support;
-
+use crate::support::{World, failure, text};
 use serde_json::json;
-use support::{World, failure, text};
 
 #[tokio::test]
 async fn texts_in_other_encodings_are_read_and_edited_in_them() {

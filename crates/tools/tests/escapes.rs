@@ -1,9 +1,6 @@
 //! Ways out of the sandbox of commands: each is tried in every enclosure that this system has, and none leads anywhere.
 
-#![cfg(test)]
 #![cfg(target_os = "linux")]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::Arc;
 
+use crate::support::{call, call_of, context};
 use serde_json::json;
-use support::{call, call_of, context};
 use tokio_util::sync::CancellationToken;
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::source::ToolSource as _;
@@ -542,7 +539,7 @@ async fn a_confined_command_ends_with_a_host_that_is_killed() {
             Enclosure::Landlock | Enclosure::None => "landlock",
         };
         let mut host = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_host_that_waits", "--ignored"])
+            .args(["--exact", "escapes::a_host_that_waits", "--ignored"])
             .env("HOST_FOLDER", folder.path())
             .env("HOST_ENCLOSURE", word)
             .stdout(std::process::Stdio::null())

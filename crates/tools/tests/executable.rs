@@ -1,16 +1,12 @@
 //! Programs as tools: what they are given, what comes of what they print, and what happens where they misbehave.
 
-#![cfg(test)]
-
-mod support;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{call_of, context};
 use serde_json::{Value, json};
-use support::{call_of, context};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{Declared, ToolErrorKind, text_of};

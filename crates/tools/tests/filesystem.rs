@@ -1,11 +1,7 @@
 //! What the file tools do.
 
-#![cfg(test)]
-
-mod support;
-
+use crate::support::{World, call, call_of, context, failure, text};
 use serde_json::{Value, json};
-use support::{World, call, call_of, context, failure, text};
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ContentBlock, Declared, ToolErrorKind};
 use turnwright_engine::source::{SourceState, ToolSource};

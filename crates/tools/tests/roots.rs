@@ -1,14 +1,10 @@
 //! No path, link, race or special file leads out of a root.
 
-#![cfg(test)]
-
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::{World, call, failure, text};
 use serde_json::json;
-use support::{World, call, failure, text};
 use turnwright_core::ToolErrorKind;
 use turnwright_tools::{FilesystemConfig, RootsError, filesystem};
 

@@ -1,15 +1,11 @@
 //! A tool source of an embedder's own functions.
 
-#![cfg(test)]
-
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{failure, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use support::{failure, text};
 use turnwright_core::{Declared, ToolErrorKind};
 use turnwright_engine::source::{CallLimits, SourceTool, ToolError, ToolOutput, ToolSource};
 use turnwright_tools::{ToolSpec, TypedSource};

@@ -1,13 +1,9 @@
 //! Changes of files at the same time: what a call says that it writes, and what stays of calls that write the same.
 
-#![cfg(test)]
-
-mod support;
-
 use std::path::PathBuf;
 
+use crate::support::{World, call};
 use serde_json::{Value, json};
-use support::{World, call};
 use turnwright_engine::source::{ToolSource, Writes};
 use turnwright_tools::filesystem;
 

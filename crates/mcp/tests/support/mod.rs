@@ -1,5 +1,4 @@
 //! What the tests of this crate share.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub(crate) mod child;
 pub(crate) mod far;

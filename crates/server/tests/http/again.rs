@@ -10,7 +10,7 @@ use turnwright_core::{Control, Entry, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, Documents, REPEATABLE_REQUESTS};
 use turnwright_testkit::{Answer, Disk, Fuse, MemoryDocuments, MemoryStore, call, text};
 
-use crate::{Answered, Server, server_on};
+use super::{Answered, Server, server_on};
 
 const KEY: [(&str, &str); 2] = [("content-type", "application/json"), ("idempotency-key", "k1")];
 

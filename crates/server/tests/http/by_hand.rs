@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::Request;
 use serde_json::json;
 
-use crate::server;
+use super::server;
 
 #[tokio::test]
 async fn a_call_by_hand_reads_and_acts_where_that_is_said() {

@@ -11,7 +11,7 @@ use turnwright_engine::Limits;
 use turnwright_server::{ServerOptions, ServerState, StreamLimits, router};
 use turnwright_testkit::{Answer, text};
 
-use crate::{Server, server};
+use super::{Server, server};
 
 #[tokio::test]
 async fn each_limit_is_told_by_a_code_of_its_own_and_nothing_is_stored() {

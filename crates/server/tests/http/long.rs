@@ -9,7 +9,7 @@ use turnwright_engine::{Engine, EngineParts};
 use turnwright_server::{ServerOptions, ServerState, router};
 use turnwright_testkit::{Answer, ManualClock, ScriptedProvider, ScriptedProviders, call, text};
 
-use crate::{Server, server};
+use super::{Server, server};
 
 const TURNS: usize = 80;
 

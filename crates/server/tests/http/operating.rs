@@ -9,7 +9,7 @@ use turnwright_engine::Telemetry;
 use turnwright_server::{Metrics, ServerOptions, ServerState, router};
 use turnwright_testkit::{Answer, Disk, call, text};
 
-use crate::{Server, server};
+use super::{Server, server};
 
 #[tokio::test(start_paused = true)]
 async fn metrics_count_what_happened_without_saying_what_was_said() {

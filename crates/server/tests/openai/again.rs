@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, call, text};
 
-use crate::{pick, picks, server, server_on, server_with, user};
+use super::{pick, picks, server, server_on, server_with, user};
 
 fn reused() -> (u16, String, String) {
     (400, "invalid_request_error".to_owned(), "idempotency_key_reused".to_owned())

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use turnwright_core::{Control, Entry, OutputFormat, StoredEntry, ToolChoice, TurnSettings};
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, call, text};
 
-use crate::{Server, server, server_with, user};
+use super::{Server, server, server_with, user};
 
 fn tool(name: &str) -> Value {
     json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}})

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use turnwright_core::{Entry, Finish, FinishReason, ProviderFailure, ProviderFailureKind, StreamDelta, Usage};
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{Answered, Server, server, user};
+use super::{Answered, Server, server, user};
 
 const COUNT: &str = "x-stainless-retry-count";
 const HEADERS: [(&str, &str); 2] = [("content-type", "application/json"), ("x-turnwright-conversation", "c1")];

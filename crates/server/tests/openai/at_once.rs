@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
-use crate::{server_on, user};
+use super::{server_on, user};
 
 /// More than a test stores.
 const MANY: usize = 1_000;

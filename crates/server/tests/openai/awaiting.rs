@@ -5,8 +5,8 @@ use http::Method;
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
-use crate::killed::conversation;
-use crate::{server, server_on, user};
+use super::killed::conversation;
+use super::{server, server_on, user};
 
 fn touches() -> Answer {
     Answer::whole([text("Let me touch it."), call(0, "lab__touch", "{}")])

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{Server, pick, server, user};
+use super::{Server, pick, server, user};
 
 const SAID: &str = "In French, please.";
 
@@ -66,7 +66,7 @@ async fn a_message_before_a_result_of_chat_completions_stays_in_its_conversation
     assert_eq!((shown(&server, SAID), shown(&server, "red")), (1, 1));
     history.extend([second.json()["choices"][0]["message"].clone(), user("Well?")]);
     let third = server.chat(&ask(&history)).await;
-    let conversation = |answer: &crate::Answered| answer.header("x-turnwright-conversation").to_owned();
+    let conversation = |answer: &super::Answered| answer.header("x-turnwright-conversation").to_owned();
     assert_eq!([conversation(&second), conversation(&third)], [conversation(&first), conversation(&first)]);
     assert_eq!(shown(&server, SAID), 1);
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{pick, server, user};
+use super::{pick, server, user};
 
 #[tokio::test]
 async fn a_tool_runs_only_where_the_request_lets_the_model_choose_it() {
@@ -33,7 +33,7 @@ async fn a_demand_is_not_met_by_a_call_of_another_tool() {
     let choices = [json!("required"), json!({"type": "function", "name": "pick"})];
     for choice in choices {
         let looks = Answer::whole([call(0, "lab__look", "{}")]);
-        let server = server([looks, crate::picks(), Answer::whole([text("Fine.")])]);
+        let server = server([looks, super::picks(), Answer::whole([text("Fine.")])]);
         let tool = json!({"type": "function", "name": "pick", "parameters": {"type": "object"}});
         let response = server.respond(&json!({"input": "Go", "tools": [tool], "tool_choice": choice})).await.json();
         assert_eq!(response["output"].as_array().unwrap().last().unwrap()["type"], "function_call", "{response}");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnwright_core::{ProviderFailure, ProviderFailureKind};
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{Answered, Server, server, user};
+use super::{Answered, Server, server, user};
 
 const AI_SDK_5: &str = "ai/5.0.210 ai-sdk/openai/2.0.131 ai-sdk/provider-utils/3.0.30 runtime/node.js/v22";
 const AI_SDK_6: &str = "ai/6.0.1 ai-sdk/openai/3.0.141 ai-sdk/provider-utils/4.0.1 runtime/node.js/v22";

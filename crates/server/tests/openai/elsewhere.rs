@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, text};
 
-use crate::killed::conversation;
-use crate::{server, server_on, user};
+use super::killed::conversation;
+use super::{server, server_on, user};
 
 fn said(text: &str) -> Value {
     json!({"role": "assistant", "content": text})

@@ -10,7 +10,7 @@ use turnwright_core::{Finish, FinishReason, ProviderFailure, ProviderFailureKind
 use turnwright_engine::{Event, WatchFrom};
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
-use crate::{Server, pick, picks, server, server_on, user};
+use super::{Server, pick, picks, server, server_on, user};
 
 async fn stop(server: &Server) {
     let stopped = server.post("/api/v1/conversations/c1/cancel", &json!({})).await;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use turnwright_core::{ProviderFailure, ProviderFailureKind};
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
-use crate::killed::{conversation, conversations};
-use crate::{server, server_on, user};
+use super::killed::{conversation, conversations};
+use super::{server, server_on, user};
 
 #[tokio::test]
 async fn what_cannot_be_looked_up_is_worth_repeating_and_begins_nothing() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{picks, server, user};
+use super::{picks, server, user};
 
 fn answers() -> [Answer; 2] {
     [Answer::whole([text("Let me STOP look."), call(0, "lab__look", "{}")]), Answer::whole([text("{\"a\":"), text("5}")])]

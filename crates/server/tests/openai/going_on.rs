@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{Answered, Server, pick, picks, server, user};
+use super::{Answered, Server, pick, picks, server, user};
 
 /// A function of Responses.
 fn function(name: &str) -> Value {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{Server, server, user};
+use super::{Server, server, user};
 
 fn pick() -> Value {
     json!([{"type": "function", "name": "pick", "parameters": {"type": "object"}}])

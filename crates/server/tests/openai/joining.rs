@@ -11,7 +11,7 @@ use turnwright_core::{ProviderFailure, ProviderFailureKind};
 use turnwright_engine::Limits;
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{Answered, Server, pick, picks, server, user};
+use super::{Answered, Server, pick, picks, server, user};
 
 fn fails() -> Answer {
     Answer::of([]).failing(ProviderFailure::new(ProviderFailureKind::Server, "out of order"))

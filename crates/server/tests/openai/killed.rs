@@ -12,8 +12,8 @@ use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_engine::Limits;
 use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, call, text};
 
-use crate::joining::sent_again;
-use crate::{Answered, Server, pick, picks, server_as, server_on, server_with, user};
+use super::joining::sent_again;
+use super::{Answered, Server, pick, picks, server_as, server_on, server_with, user};
 
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";

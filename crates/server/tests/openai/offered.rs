@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, ScriptedTool, call, text};
 
-use crate::{pick, picks, server, user};
+use super::{pick, picks, server, user};
 
 #[tokio::test]
 async fn an_older_turn_is_told_with_the_tools_that_were_offered_to_it() {

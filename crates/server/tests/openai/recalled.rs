@@ -4,8 +4,8 @@ use http::Method;
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
-use crate::killed::{conversation, conversations};
-use crate::{picks, server_on, user};
+use super::killed::{conversation, conversations};
+use super::{picks, server_on, user};
 
 fn said(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
@@ -37,11 +37,11 @@ async fn so_does_one_that_was_taken_over_from_elsewhere_and_one_with_a_tool_of_t
     let server = server_on(store.another_process(), answers);
     let counted = [user("One"), said("Two."), user("And then?")];
     let taken_over = server.chat(&json!({"messages": counted})).await;
-    let picks = server.chat(&json!({"messages": [user("Pick!")], "tools": [crate::pick()]})).await;
+    let picks = server.chat(&json!({"messages": [user("Pick!")], "tools": [super::pick()]})).await;
     let message = picks.json()["choices"][0]["message"].clone();
     let result = json!({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "red"});
     let picked = [user("Pick!"), message, result];
-    let given = server.chat(&json!({"messages": picked, "tools": [crate::pick()]})).await;
+    let given = server.chat(&json!({"messages": picked, "tools": [super::pick()]})).await;
 
     let next = server_on(store.another_process(), ["Four.", "More."].map(|answer| Answer::whole([text(answer)])));
     let counts = [&counted[..], &[said("Three."), user("And then?")]].concat();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{server, user};
+use super::{server, user};
 
 fn refers(id: &Value) -> Value {
     json!({"type": "item_reference", "id": id})

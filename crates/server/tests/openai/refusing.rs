@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{Answered, picks, server, user};
+use super::{Answered, picks, server, user};
 
 /// The code and the field of a refusal whose words name this.
 fn refused(answered: &Answered, names: &str) -> (String, String) {

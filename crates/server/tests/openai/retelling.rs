@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
-use crate::killed::conversations;
-use crate::{Server, picks, server, server_on, user};
+use super::killed::conversations;
+use super::{Server, picks, server, server_on, user};
 
 fn looks() -> Answer {
     Answer::whole([text("Looking."), call(0, "lab__look", r#"{"at":1}"#), call(1, "lab__look", r#"{"at":2}"#)])

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, call, text};
 
-use crate::{Answered, Server, server, user};
+use super::{Answered, Server, server, user};
 
 fn function() -> Value {
     json!([{"type": "function", "name": "pick", "parameters": {"type": "object"}}])

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use turnwright_engine::{Event, WatchFrom};
 use turnwright_testkit::{Answer, text};
 
-use crate::server;
+use super::server;
 
 #[tokio::test]
 async fn a_stop_is_told_while_the_model_speaks_and_takes_no_number() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
-use crate::{server, server_on, user};
+use super::{server, server_on, user};
 
 const LEFT_OUT: &str = "x-turnwright-left-out";
 

@@ -8,7 +8,7 @@ use turnwright_core::{ProviderFailure, ProviderFailureKind};
 use turnwright_engine::Limits;
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
-use crate::{Server, picks, server, server_on, user};
+use super::{Server, picks, server, server_on, user};
 
 /// The response as a server tells it later: whole, and at the end of its stream.
 async fn told_by(server: &Server, response: &Value) -> [Value; 2] {

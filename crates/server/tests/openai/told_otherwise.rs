@@ -5,8 +5,8 @@ use http::Method;
 use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, text};
 
-use crate::killed::conversation;
-use crate::{Server, server_on, server_with, user};
+use super::killed::conversation;
+use super::{Server, server_on, server_with, user};
 
 fn said(text: &str) -> Value {
     json!({"role": "assistant", "content": text})

@@ -3,27 +3,19 @@
 //! A backend says how to open a store on its data; `conformance!` makes a test of every claim about journals for it, and
 //! `full_conformance!` of every claim about the other ports.
 
-#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod accounts;
-#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod artifacts;
 mod conversations;
-#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod documents;
 pub(crate) mod fixtures;
 mod journal;
-#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod knowledge;
 mod ledger;
-#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod locks;
-#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod rates;
 mod records;
-#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod search;
 mod sharing;
-#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod upkeep;
 
 use std::sync::Arc;
@@ -40,7 +32,6 @@ pub(crate) trait Backend: Send + Sync {
 }
 
 /// The same, for a store that fills every port.
-#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 #[async_trait]
 pub(crate) trait Full: Send + Sync {
     /// Opens a store as one more process would.

@@ -7,8 +7,8 @@ use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_testkit::Port;
 use turnwright_tools::http::{FieldPath, HttpSource, OperationGlob};
 
-use crate::site::{Reply, Site};
-use crate::{ToolSource, api, called, described, failure, file, source, text};
+use super::{ToolSource, api, called, described, failure, file, source, text};
+use crate::support::site::{Reply, Site};
 
 fn paths() -> serde_json::Value {
     let id = json!({"name": "id", "in": "query", "schema": {"type": "string"}});
@@ -128,7 +128,7 @@ async fn an_api_that_is_silent_is_given_up_and_a_stop_ends_the_call() {
     let source = HttpSource::new(silent);
     source.settled().await;
     let cancel = tokio_util::sync::CancellationToken::new();
-    let call = source.call(crate::call_of("write", json!({})), crate::context(&cancel));
+    let call = source.call(super::call_of("write", json!({})), super::context(&cancel));
     cancel.cancel();
     let error = call.await.unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Interrupted);

@@ -7,8 +7,8 @@ use turnwright_core::ToolErrorKind;
 use turnwright_tools::Hidden;
 use turnwright_tools::http::{HttpAuth, HttpSource};
 
-use crate::site::{Names, Reply, Site};
-use crate::{ToolSource, api, called, described, failure, file, source, text};
+use super::{ToolSource, api, called, described, failure, file, source, text};
+use crate::support::site::{Names, Reply, Site};
 
 fn paths() -> serde_json::Value {
     let key = json!({"name": "api_key", "in": "query", "schema": {"type": "string"}});

@@ -5,8 +5,8 @@ use turnwright_core::ToolErrorKind;
 use turnwright_engine::source::SourceState;
 use turnwright_tools::http::{DescriptionPlace, HttpApi, HttpSource};
 
-use crate::site::{Reply, Site};
-use crate::{ToolSource, api, described, failure, file, text};
+use super::{ToolSource, api, described, failure, file, text};
+use crate::support::site::{Reply, Site};
 
 fn paths() -> Value {
     json!({"/it": {"get": {"operationId": "read"}}})
@@ -72,7 +72,7 @@ async fn a_description_does_not_lead_to_private_addresses() {
     assert_eq!(text(&source, "read", json!({})).await, "inside");
     // One that was fetched, with a secret that would go to whoever it says.
     let site = Site::new(move |_| Reply::ok("application/json", server.clone()));
-    let mut fetched = crate::api(&site, DescriptionPlace::Address(site.url("/openapi.json")));
+    let mut fetched = super::api(&site, DescriptionPlace::Address(site.url("/openapi.json")));
     fetched.base_url = None;
     let told = reason(fetched).await;
     assert!(told.contains("name the API's own address as `base_url`, so that the secrets go there"), "{told}");

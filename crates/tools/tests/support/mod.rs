@@ -1,6 +1,6 @@
 //! Calls tools as the engine does.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+pub(crate) mod site;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use turnwright_core::ToolErrorKind;
 use turnwright_tools::net::Allow;
 use turnwright_tools::{FetchConfig, Manners, TypedSource, WebConfig, web};
 
-use crate::site::{Names, Reply, Site};
+use crate::support::site::{Names, Reply, Site};
 use crate::support::{failure, text};
 
 fn fetcher(allow: &[&str], names: Names) -> TypedSource {

@@ -12,7 +12,7 @@ use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_tools::net::Allow;
 use turnwright_tools::{FetchConfig, Manners, TypedSource, WebConfig, web};
 
-use crate::site::{Asked, Reply, Site};
+use crate::support::site::{Asked, Reply, Site};
 use crate::support::{call, failure, text};
 
 fn with(fetch: FetchConfig) -> TypedSource {

@@ -5,7 +5,7 @@ use turnwright_core::ToolErrorKind;
 use turnwright_tools::net::Allow;
 use turnwright_tools::{FetchConfig, Manners, TypedSource, WebConfig, web};
 
-use crate::site::{Reply, Site};
+use crate::support::site::{Reply, Site};
 use crate::support::{call, failure, text};
 
 fn fetcher() -> TypedSource {

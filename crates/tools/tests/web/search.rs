@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use turnwright_core::{ToolErrorKind, text_of};
 use turnwright_tools::{Hidden, SearchConfig, SearchEngine, TypedSource, WebConfig, web};
 
-use crate::site::{Asked, Reply, Site};
+use crate::support::site::{Asked, Reply, Site};
 use crate::support::{call, failure};
 
 fn searcher(engine: SearchEngine, base_url: String) -> TypedSource {

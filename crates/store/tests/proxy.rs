@@ -32,7 +32,6 @@ pub(crate) struct Proxy {
     said: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-#[allow(dead_code, reason = "not every test needs every kind of it")]
 impl Proxy {
     /// One that breaks where it is told to.
     pub(crate) async fn start(schema: &Schema, lost: Lost) -> Arc<Self> {

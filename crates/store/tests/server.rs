@@ -12,7 +12,6 @@ pub(crate) struct Schema {
     pub(crate) name: String,
 }
 
-#[allow(dead_code, reason = "not every test needs all of it")]
 impl Schema {
     /// A new one; `None`, and why, where there is no server.
     #[expect(clippy::disallowed_methods, reason = "the tests have no configuration")]
@@ -48,7 +47,7 @@ impl Schema {
 
     /// Makes what the first version made.
     pub(crate) async fn make_first_version(&self, client: &tokio_postgres::Client) {
-        let (name, first) = (&self.name, include_str!("../../src/migrations/postgres/0001_store.sql"));
+        let (name, first) = (&self.name, include_str!("../src/migrations/postgres/0001_store.sql"));
         let made = format!(
             "CREATE SCHEMA {name}; SET search_path TO {name};
              CREATE TABLE installation (application TEXT NOT NULL, version BIGINT NOT NULL, oldest BIGINT NOT NULL);

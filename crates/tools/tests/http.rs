@@ -1,13 +1,6 @@
 //! HTTP APIs as tools, against servers on loopback.
 
-#![cfg(test)]
 #![allow(clippy::format_push_string, clippy::format_collect, reason = "texts of tests, made as they read best")]
-#![allow(dead_code, reason = "what is shared is used in part")]
-
-#[path = "../support/site.rs"]
-mod site;
-#[path = "../support/mod.rs"]
-mod support;
 
 mod answers;
 mod secrets;
@@ -20,7 +13,7 @@ use turnwright_engine::source::{ToolError, ToolOutput, ToolSource};
 use turnwright_tools::Hidden;
 use turnwright_tools::http::{DescriptionPlace, HttpApi, HttpAuth, HttpSource};
 
-use crate::site::Site;
+use crate::support::site::Site;
 use crate::support::{call_of, context};
 
 /// A description with these paths.
