@@ -256,6 +256,9 @@ pub(super) fn remembered(
 
 /// How many bytes of a rule's name tell it from others.
 const ID_BYTES: usize = 5;
+/// The same of a name that is made from what a client chooses: who tries so many keys as it takes must not meet the name of another's
+/// rule, which would be put in its place.
+const ID_BYTES_OF_KEY: usize = 16;
 
 fn new_id() -> Result<String, EngineError> {
     Ok(format!("rule_{}", crate::names::random::<ID_BYTES>()?))
@@ -264,7 +267,7 @@ fn new_id() -> Result<String, EngineError> {
 /// The name of the rule that this request makes, however often it comes.
 fn id_for(key: &str, fingerprint: &str) -> String {
     let hash = Sha256::digest(format!("{key}\n{fingerprint}"));
-    format!("rule_{}", crate::names::hex(hash.get(..ID_BYTES).unwrap_or_default()))
+    format!("rule_{}", crate::names::hex(hash.get(..ID_BYTES_OF_KEY).unwrap_or_default()))
 }
 
 fn ready(id: String, rule: RuleText, reach: Reach, at_ms: u64) -> Result<ReadyRule, EngineError> {

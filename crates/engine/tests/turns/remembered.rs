@@ -240,6 +240,8 @@ async fn a_rule_whose_answer_was_lost_is_there_once_for_the_same_request() {
     let lost = own.add_rule(rule(Some("k"), below("/a"))).await.unwrap_err();
     assert!(matches!(lost, EngineError::Store(StoreError::Unusable { .. })), "{lost}");
     let added = own.add_rule(rule(Some("k"), below("/a"))).await.unwrap();
+    // Whoever chooses the key finds none with which it is another's.
+    assert_eq!(added.id.len(), "rule_".len() + 32);
     assert_eq!(own.rules().await, [added]);
     // Another key, another request or another user's is another rule, and so is each without a key.
     own.add_rule(rule(Some("l"), below("/a"))).await.unwrap();
