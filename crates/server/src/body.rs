@@ -24,7 +24,19 @@ const DRAIN_TIME: Duration = Duration::from_secs(20);
 /// # Errors
 /// 413 where it is larger, 408 where it does not come or too slowly, 400 where it breaks off.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, options: &ServerOptions) -> Result<Bytes, ApiError> {
-    let limit_bytes = options.body_limit_bytes;
+    read_at_most(options.body_limit_bytes, headers, body, options).await
+}
+
+/// The same for a body that may be no larger than this.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) async fn read_at_most(
+    limit_bytes: usize,
+    headers: &HeaderMap,
+    body: Body,
+    options: &ServerOptions,
+) -> Result<Bytes, ApiError> {
     let limit = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if let Some(length) = length.filter(|length| *length > limit) {

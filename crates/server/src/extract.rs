@@ -142,6 +142,28 @@ impl FromRequest<ServerState> for Whole {
     }
 }
 
+/// Headers and whole body of a form that whoever comes may send. Nobody is known by then, so it is as short as such a form is: what
+/// many strangers send at once would be held in memory.
+#[derive(Debug)]
+pub(crate) struct StrangersForm(pub(crate) Whole);
+
+impl StrangersForm {
+    /// How large it may be. A secret and an address to come back to are far shorter.
+    const MAX_BYTES: usize = 16 * 1024;
+}
+
+impl FromRequest<ServerState> for StrangersForm {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &ServerState) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let options = state.options();
+        let limit_bytes = options.body_limit_bytes.min(Self::MAX_BYTES);
+        let body = body::read_at_most(limit_bytes, &parts.headers, body, options).await?;
+        Ok(Self(Whole { headers: parts.headers, body }))
+    }
+}
+
 /// A part of the path as an id.
 pub(crate) fn id<T: FromStr<Err = IdError>>(text: &str) -> Result<T, ApiError> {
     Ok(text.parse()?)

@@ -13,7 +13,7 @@ use turnwright_engine::accounts::{AccountSecret, CredentialKind, SecretHash, Use
 
 use crate::auth::{Auth, Cookies, How, Site, begin_session, open_session, same_origin};
 use crate::error::ApiError;
-use crate::extract::{Search, State, Whole};
+use crate::extract::{Search, State, StrangersForm};
 use crate::html::escaped;
 use crate::settings::told_approve;
 use crate::state::ServerState;
@@ -37,7 +37,7 @@ pub(super) async fn page(State(state): State, Search(query): Search<Form>) -> Re
 }
 
 /// Signs a browser in with a token, or with the code of a link.
-pub(super) async fn enter(State(state): State, whole: Whole) -> Result<Response, ApiError> {
+pub(super) async fn enter(State(state): State, StrangersForm(whole): StrangersForm) -> Result<Response, ApiError> {
     if state.options().auth == Auth::Local {
         return Ok(to("./"));
     }

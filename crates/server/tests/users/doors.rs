@@ -119,6 +119,15 @@ async fn nobody_is_signed_in_or_out_by_another_name() {
 }
 
 #[tokio::test]
+async fn who_is_not_known_yet_sends_no_large_form() {
+    let server = server().await;
+    let form = |bytes: usize| format!("token={}", "x".repeat(bytes - "token=".len()));
+    let enter = async |bytes: usize| server.form("/login", &[OURS], &form(bytes)).await;
+    assert_eq!(enter(16 * 1024).await.status, StatusCode::UNAUTHORIZED, "as long as it may be, and no token");
+    assert_eq!(enter(16 * 1024 + 1).await.code(), (413, "body_too_large".to_owned()));
+}
+
+#[tokio::test]
 async fn with_a_session_a_page_of_another_site_gets_nothing_at_any_door() {
     let server = server_at(Site { host: Some(turnwright_server::Hosts::Named("tw.example".into())), ..Site::default() }).await;
     let (_, token) = server.member("anna").await;
