@@ -22,11 +22,12 @@ pub trait Store: Send + Sync + Debug {
     /// A conversation's record; `None` where there is none.
     async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError>;
 
-    /// Replaces a conversation's title and settings where they still are `of`.
+    /// Replaces the title and settings of the conversation that is meant, where they still are `of`.
     ///
     /// # Errors
-    /// [`StoreError::Gone`], where there is none; [`StoreError::Changed`], where they are others.
-    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError>;
+    /// [`StoreError::Gone`], where it is not there, also where another has its name by now; [`StoreError::Changed`], where they are
+    /// others.
+    async fn update(&self, id: &ConversationId, chosen: Chosen, of: (&Incarnation, &Chosen)) -> Result<(), StoreError>;
 
     /// Conversations of one owner, in the order of their [`Place`]s. One that cannot be read is left out, and the log told of it.
     ///
@@ -34,18 +35,22 @@ pub trait Store: Send + Sync + Debug {
     /// Where the store fails.
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError>;
 
-    /// Removes a conversation with its entries and side records: the answers to idempotency keys, its
-    /// [`CONVERSATION_DOCUMENTS`].
+    /// Removes whatever conversation has this name, as [`Store::delete_meant`] does.
     ///
     /// # Errors
     /// [`StoreError::Gone`], where there is none.
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError>;
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        let found = self.conversation(id).await?.ok_or_else(|| StoreError::Gone { conversation: id.clone() })?;
+        self.delete_meant(id, &found.incarnation(), None).await
+    }
 
-    /// The same where its title and settings still are `of`.
+    /// Removes the conversation that is meant with its entries and side records: the answers to idempotency keys, its
+    /// [`CONVERSATION_DOCUMENTS`]. Where `of` is given, only where its title and settings still are these.
     ///
     /// # Errors
-    /// [`StoreError::Gone`], where there is none; [`StoreError::Changed`], where they are others.
-    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError>;
+    /// [`StoreError::Gone`], where it is not there, also where another has its name by now; [`StoreError::Changed`], where they are
+    /// others.
+    async fn delete_meant(&self, id: &ConversationId, meant: &Incarnation, of: Option<&Chosen>) -> Result<(), StoreError>;
 
     /// Appends entries and writes side records, all or nothing. Durable when it returns.
     ///

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{
-    Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Newest, OpenTurn, Page, Store, StoreError,
+    Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Incarnation, Newest, OpenTurn, Page, Store, StoreError,
 };
 use turnwright_mcp::{Swept, sweep_driver};
 use turnwright_store::Storage;
@@ -107,7 +107,7 @@ impl Store for SweptStore {
         self.store.conversation(id).await
     }
 
-    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError> {
+    async fn update(&self, id: &ConversationId, chosen: Chosen, of: (&Incarnation, &Chosen)) -> Result<(), StoreError> {
         self.store.update(id, chosen, of).await
     }
 
@@ -115,12 +115,8 @@ impl Store for SweptStore {
         self.store.conversations(page).await
     }
 
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.store.delete(id).await
-    }
-
-    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError> {
-        self.store.delete_unchanged(id, of).await
+    async fn delete_meant(&self, id: &ConversationId, meant: &Incarnation, of: Option<&Chosen>) -> Result<(), StoreError> {
+        self.store.delete_meant(id, meant, of).await
     }
 
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {

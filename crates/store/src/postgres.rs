@@ -35,7 +35,7 @@ use tokio_postgres::types::FromSql;
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{
-    Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Newest, OpenTurn, Page, Store, StoreError,
+    Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Incarnation, Newest, OpenTurn, Page, Store, StoreError,
 };
 
 pub use lease::LEASE;
@@ -200,6 +200,13 @@ fn word<T: std::str::FromStr<Err: std::fmt::Display>>(row: &Row, column: usize, 
     text.parse().map_err(|error: T::Err| StoreError::Damaged { what: what.to_owned(), reason: error.to_string() })
 }
 
+impl PostgresStore {
+    /// A conversation, where it is the one that is meant.
+    async fn meant(&self, id: &ConversationId, meant: &Incarnation) -> Result<Option<ConversationRecord>, StoreError> {
+        Ok(self.conversation(id).await?.filter(|found| found.incarnation() == *meant))
+    }
+}
+
 #[async_trait]
 impl Store for PostgresStore {
     async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
@@ -210,15 +217,22 @@ impl Store for PostgresStore {
         read::conversation(&self.pool, id).await
     }
 
-    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError> {
+    async fn update(
+        &self,
+        id: &ConversationId,
+        chosen: Chosen,
+        (meant, of): (&Incarnation, &Chosen),
+    ) -> Result<(), StoreError> {
         const UPDATE: &str = "UPDATE conversation SET title = $2, settings = $3
-            WHERE id = $1 AND title IS NOT DISTINCT FROM $4 AND settings = $5";
+            WHERE id = $1 AND title IS NOT DISTINCT FROM $4 AND settings = $5 AND created_at_ms = $6 AND owner = $7";
         let (title, settings) = (chosen.title.as_deref().map(clean), clean(&chosen.settings));
-        let answer = self.pool.ask(UPDATE, &[&id.as_str(), &title, &settings, &of.title, &of.settings]).await?;
+        let (created_at_ms, owner) = (integer(meant.created_at_ms()), meant.owner().as_str());
+        let values: values::Values<'_> = &[&id.as_str(), &title, &settings, &of.title, &of.settings, &created_at_ms, &owner];
+        let answer = self.pool.ask(UPDATE, values).await?;
         if answer.count > 0 {
             return Ok(());
         }
-        let now = self.conversation(id).await?.ok_or_else(|| StoreError::Gone { conversation: id.clone() })?;
+        let now = self.meant(id, meant).await?.ok_or_else(|| StoreError::Gone { conversation: id.clone() })?;
         // Where it was asked twice, the first may have done it.
         let is_done = answer.is_resent && now.title.as_deref() == title.as_deref() && *now.settings == *settings;
         if is_done { Ok(()) } else { Err(StoreError::Changed { conversation: id.clone() }) }
@@ -228,30 +242,27 @@ impl Store for PostgresStore {
         read::conversations(&self.pool, &self.skipped, page).await
     }
 
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        // Looked up first, so that one that was never there is told from one that a request removed whose answer was lost.
-        if self.conversation(id).await?.is_none() {
-            return Err(StoreError::Gone { conversation: id.clone() });
-        }
-        let answer = self.pool.ask(upkeep::FORGET, &[&id.as_str(), &turnwright_engine::CONVERSATION_DOCUMENTS]).await?;
-        let was_there = answer.rows.first().map(|row| get(row, 0)).transpose()?.unwrap_or(false);
-        // Where it was asked twice, the first may have done it.
-        if was_there || answer.is_resent { Ok(()) } else { Err(StoreError::Gone { conversation: id.clone() }) }
-    }
-
-    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError> {
+    async fn delete_meant(&self, id: &ConversationId, meant: &Incarnation, of: Option<&Chosen>) -> Result<(), StoreError> {
         let gone = || StoreError::Gone { conversation: id.clone() };
-        if self.conversation(id).await?.is_none() {
+        // Looked up first, so that one that was never there is told from one that a request removed whose answer was lost.
+        if self.meant(id, meant).await?.is_none() {
             return Err(gone());
         }
         let documents = turnwright_engine::CONVERSATION_DOCUMENTS;
-        let values: values::Values<'_> = &[&id.as_str(), &documents, &of.title, &of.settings];
-        let answer = self.pool.ask(upkeep::FORGET_UNCHANGED, values).await?;
+        let (created_at_ms, owner) = (integer(meant.created_at_ms()), meant.owner().as_str());
+        let answer = match of {
+            None => self.pool.ask(upkeep::FORGET, &[&id.as_str(), &documents, &created_at_ms, &owner]).await?,
+            Some(Chosen { title, settings }) => {
+                let values: values::Values<'_> = &[&id.as_str(), &documents, &created_at_ms, &owner, title, settings];
+                self.pool.ask(upkeep::FORGET_UNCHANGED, values).await?
+            }
+        };
         if answer.rows.first().map(|row| get(row, 0)).transpose()?.unwrap_or(false) {
             return Ok(());
         }
-        match self.conversation(id).await? {
+        match self.meant(id, meant).await? {
             Some(_) => Err(StoreError::Changed { conversation: id.clone() }),
+            // Where it was asked twice, the first may have done it.
             None if answer.is_resent => Ok(()),
             None => Err(gone()),
         }

@@ -40,7 +40,7 @@ use tokio::time::Instant;
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{
-    Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Newest, OpenTurn, Page, Store, StoreError,
+    Append, Balance, Chosen, ConversationRecord, Copied, Idempotent, Incarnation, Newest, OpenTurn, Page, Store, StoreError,
 };
 
 pub use failure::mend;
@@ -167,8 +167,9 @@ impl Store for SqliteStore {
         self.readers.read_here(move |connection| read::conversation(connection, &id)).await
     }
 
-    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError> {
-        self.writer.write(Write::Update { id: id.clone(), chosen, of: of.clone() }).await
+    async fn update(&self, id: &ConversationId, chosen: Chosen, of: (&Incarnation, &Chosen)) -> Result<(), StoreError> {
+        let (meant, of) = (of.0.clone(), of.1.clone());
+        self.writer.write(Write::Update { id: id.clone(), meant, chosen, of }).await
     }
 
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
@@ -180,12 +181,8 @@ impl Store for SqliteStore {
         self.readers.read(read).await
     }
 
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.writer.write(Write::Delete { id: id.clone(), of: None }).await
-    }
-
-    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError> {
-        self.writer.write(Write::Delete { id: id.clone(), of: Some(of.clone()) }).await
+    async fn delete_meant(&self, id: &ConversationId, meant: &Incarnation, of: Option<&Chosen>) -> Result<(), StoreError> {
+        self.writer.write(Write::Delete { id: id.clone(), meant: meant.clone(), of: of.cloned() }).await
     }
 
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {

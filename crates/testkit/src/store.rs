@@ -11,8 +11,8 @@ use tokio::sync::{Semaphore, watch};
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{
-    Append, Balance, CONVERSATION_DOCUMENTS, Chosen, ConversationRecord, Document, Documents, Idempotent, Newest, OpenTurn,
-    Page, SideRecord, Store, StoreError,
+    Append, Balance, CONVERSATION_DOCUMENTS, Chosen, ConversationRecord, Document, Documents, Idempotent, Incarnation, Newest,
+    OpenTurn, Page, SideRecord, Store, StoreError,
 };
 
 use crate::ledger::Ledger;
@@ -239,6 +239,11 @@ impl Tables {
         self.conversations.get_mut(id).ok_or_else(|| StoreError::Gone { conversation: id.clone() })
     }
 
+    fn meant(&mut self, id: &ConversationId, meant: &Incarnation) -> Result<&mut Kept, StoreError> {
+        let gone = || StoreError::Gone { conversation: id.clone() };
+        self.conversations.get_mut(id).filter(|kept| kept.record.incarnation() == *meant).ok_or_else(gone)
+    }
+
     fn append(&mut self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
         let id = &append.conversation;
         let creates = append.side.iter().find_map(|record| match record {
@@ -332,9 +337,9 @@ impl Tables {
 }
 
 impl MemoryStore {
-    fn remove(&self, id: &ConversationId, of: Option<&Chosen>) -> Result<(), StoreError> {
+    fn remove(&self, (id, meant): (&ConversationId, &Incarnation), of: Option<&Chosen>) -> Result<(), StoreError> {
         self.ask(|tables| {
-            let kept = tables.kept(id)?;
+            let kept = tables.meant(id, meant)?;
             if of.is_some_and(|of| kept.record.chosen() != *of) {
                 return Err(StoreError::Changed { conversation: id.clone() });
             }
@@ -368,9 +373,14 @@ impl Store for MemoryStore {
         self.read(|tables| Ok(tables.conversations.get(id).map(|kept| kept.record.clone())))
     }
 
-    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError> {
+    async fn update(
+        &self,
+        id: &ConversationId,
+        chosen: Chosen,
+        (meant, of): (&Incarnation, &Chosen),
+    ) -> Result<(), StoreError> {
         self.ask(|tables| {
-            let known = &mut tables.kept(id)?.record;
+            let known = &mut tables.meant(id, meant)?.record;
             if known.chosen() != *of {
                 return Err(StoreError::Changed { conversation: id.clone() });
             }
@@ -390,12 +400,8 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.remove(id, None)
-    }
-
-    async fn delete_unchanged(&self, id: &ConversationId, of: &Chosen) -> Result<(), StoreError> {
-        self.remove(id, Some(of))
+    async fn delete_meant(&self, id: &ConversationId, meant: &Incarnation, of: Option<&Chosen>) -> Result<(), StoreError> {
+        self.remove((id, meant), of)
     }
 
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {

@@ -4,7 +4,12 @@ use turnwright_core::ConversationId;
 
 use super::{Conversation, ConversationChange, Engine, act, conversation, not_there, record_since};
 use crate::nodes::News;
-use crate::{Chosen, EngineError, SettingsOverlay, StoreError};
+use crate::{Chosen, EngineError, Incarnation, SettingsOverlay, StoreError};
+
+/// Which of all conversations that ever had its name it is.
+fn incarnation_of(known: &Conversation) -> Incarnation {
+    Incarnation::new(known.created_at_ms, known.owner.clone())
+}
 
 impl Engine {
     /// Changes a conversation's title or settings; turns that are open go on with what they began with.
@@ -46,8 +51,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`].
     pub async fn delete(&self, id: &ConversationId) -> Result<(), EngineError> {
-        self.conversation(id).await?;
-        self.remove(id, None).await
+        let known = self.conversation(id).await?;
+        self.remove(&known, None).await
     }
 
     /// Deletes a conversation as [`Engine::delete`] does, where its title and settings still are those `of` it.
@@ -62,16 +67,14 @@ impl Engine {
         if of.title != now.title || of.overlay != now.overlay {
             return Err(StoreError::Changed { conversation: of.id.clone() }.into());
         }
-        self.remove(&of.id, Some(chosen)).await
+        self.remove(&now, Some(chosen)).await
     }
 
-    async fn remove(&self, id: &ConversationId, of: Option<Chosen>) -> Result<(), EngineError> {
-        let (inner, id) = (self.inner.clone(), id.clone());
+    /// Removes this conversation, and none that somebody made under its name since.
+    async fn remove(&self, known: &Conversation, of: Option<Chosen>) -> Result<(), EngineError> {
+        let (inner, id, meant) = (self.inner.clone(), known.id.clone(), incarnation_of(known));
         let delete = async move {
-            match of {
-                Some(of) => inner.store.delete_unchanged(&id, &of).await?,
-                None => inner.store.delete(&id).await?,
-            }
+            inner.store.delete_meant(&id, &meant, of.as_ref()).await?;
             inner.forget(&id);
             if inner.nodes().is_shared() {
                 inner.nodes().tell(News::Appended { conversation: id, seq: None }).await;
@@ -84,8 +87,9 @@ impl Engine {
     async fn choose(&self, (before, changed): (&SettingsOverlay, &Conversation), of: Chosen) -> Result<(), EngineError> {
         let chosen = record_since(changed, before)?.chosen();
         let (inner, id, overlay) = (self.inner.clone(), changed.id.clone(), changed.overlay.clone());
+        let meant = incarnation_of(changed);
         let choose = async move {
-            inner.store.update(&id, chosen.clone(), &of).await?;
+            inner.store.update(&id, chosen.clone(), (&meant, &of)).await?;
             let Some(live) = inner.registry.known(&id) else { return Ok(()) };
             let is_next = {
                 let mut state = live.lock();

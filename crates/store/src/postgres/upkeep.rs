@@ -11,12 +11,16 @@ use super::read::rows_at_most;
 use super::{PostgresStore, get, said, word};
 use crate::columns::integer;
 
-/// Whether there was one.
-pub(super) const FORGET: &str = "SELECT forget_conversation($1, $2)";
-/// The same where its title and settings are these. The row is locked in the order in which the function locks, and looked at then.
+/// Whether there was one that is meant. The row is locked in the order in which the function locks, and looked at then.
+pub(super) const FORGET: &str = "WITH held AS MATERIALIZED (SELECT lock_ledger() AS ledger),
+    same AS MATERIALIZED (SELECT conversation.id, held.ledger FROM held CROSS JOIN conversation
+        WHERE conversation.id = $1 AND created_at_ms = $3 AND owner = $4 FOR UPDATE OF conversation)
+    SELECT forget_conversation(id, $2) FROM same";
+/// The same where its title and settings are these.
 pub(super) const FORGET_UNCHANGED: &str = "WITH held AS MATERIALIZED (SELECT lock_ledger() AS ledger),
     same AS MATERIALIZED (SELECT conversation.id, held.ledger FROM held CROSS JOIN conversation
-        WHERE conversation.id = $1 AND title IS NOT DISTINCT FROM $3 AND settings = $4 FOR UPDATE OF conversation)
+        WHERE conversation.id = $1 AND created_at_ms = $3 AND owner = $4
+        AND title IS NOT DISTINCT FROM $5 AND settings = $6 FOR UPDATE OF conversation)
     SELECT forget_conversation(id, $2) FROM same";
 /// Those that nobody needs any more: looks at every conversation, now and then. What was made after one that is young is young too,
 /// whatever clock it was made by. Where the settings cannot be read, nobody knows that it is not pinned.

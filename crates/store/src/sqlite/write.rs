@@ -20,12 +20,14 @@ pub(super) enum Write {
     Create(ConversationRecord),
     Update {
         id: ConversationId,
+        meant: Incarnation,
         chosen: Chosen,
         /// What it must be before.
         of: Chosen,
     },
     Delete {
         id: ConversationId,
+        meant: Incarnation,
         /// What must be chosen for it, where that matters.
         of: Option<Chosen>,
     },
@@ -139,9 +141,12 @@ impl Write {
     pub(super) fn carry_out(&self, connection: &Connection) -> rusqlite::Result<Verdict> {
         match self {
             Self::Create(record) => create(connection, record),
-            Self::Update { id, chosen, of } => update(connection, id, chosen, of),
-            Self::Delete { id, of: None } => delete(connection, id),
-            Self::Delete { id, of: Some(of) } => match update(connection, id, of, of)? {
+            Self::Update { id, meant, chosen, of } => update(connection, (id, meant), chosen, of),
+            Self::Delete { id, meant, of: None } => match find_of(connection, id, Some(meant))? {
+                Found::It(..) => delete(connection, id),
+                Found::Another | Found::Nothing => Ok(Err(gone(id))),
+            },
+            Self::Delete { id, meant, of: Some(of) } => match update(connection, (id, meant), of, of)? {
                 Ok(()) => delete(connection, id),
                 refused => Ok(refused),
             },
@@ -200,13 +205,19 @@ fn insert(connection: &Connection, record: &ConversationRecord, next: i64, updat
     ])
 }
 
-fn update(connection: &Connection, id: &ConversationId, chosen: &Chosen, of: &Chosen) -> rusqlite::Result<Verdict> {
-    let row = params![id.as_str(), chosen.title, chosen.settings, of.title, of.settings];
-    if connection.prepare_cached(sql::UPDATE)?.execute(row)? > 0 {
-        return Ok(Ok(()));
+fn update(
+    connection: &Connection,
+    (id, meant): (&ConversationId, &Incarnation),
+    chosen: &Chosen,
+    of: &Chosen,
+) -> rusqlite::Result<Verdict> {
+    match find_of(connection, id, Some(meant))? {
+        Found::It(..) => {}
+        Found::Another | Found::Nothing => return Ok(Err(gone(id))),
     }
-    let is_there = find(connection, id)?.is_some();
-    Ok(Err(if is_there { StoreError::Changed { conversation: id.clone() } } else { gone(id) }))
+    let row = params![id.as_str(), chosen.title, chosen.settings, of.title, of.settings];
+    let count = connection.prepare_cached(sql::UPDATE)?.execute(row)?;
+    Ok(if count > 0 { Ok(()) } else { Err(StoreError::Changed { conversation: id.clone() }) })
 }
 
 pub(super) fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Verdict> {

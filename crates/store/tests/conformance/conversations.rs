@@ -68,7 +68,7 @@ pub(super) async fn an_update_replaces_title_and_settings_alone(backend: &dyn Ba
     let of = before.chosen();
     let changed = ConversationRecord { title: None, settings: "{}".to_owned(), ..before };
 
-    store.update(&changed.id, changed.chosen(), &of).await.unwrap();
+    store.update(&changed.id, changed.chosen(), (&changed.incarnation(), &of)).await.unwrap();
 
     assert_eq!(store.conversation(&"a".parse().unwrap()).await, Ok(Some(changed)));
     assert_eq!(all(&*store, "a").await.len(), 1);
@@ -77,6 +77,7 @@ pub(super) async fn an_update_replaces_title_and_settings_alone(backend: &dyn Ba
 pub(super) async fn an_update_of_what_was_changed_since_writes_nothing(backend: &dyn Backend) {
     let store = backend.open().await;
     let id: ConversationId = "a".parse().unwrap();
+    let meant = record("a", 1).incarnation();
     store.create(record("a", 1)).await.unwrap();
     let of = record("a", 1).chosen();
     let [untitled, other] = [
@@ -86,34 +87,58 @@ pub(super) async fn an_update_of_what_was_changed_since_writes_nothing(backend: 
     let changed = Err(StoreError::Changed { conversation: id.clone() });
 
     for stale in [&untitled, &other] {
-        assert_eq!(store.update(&id, Chosen::default(), stale).await, changed);
+        assert_eq!(store.update(&id, Chosen::default(), (&meant, stale)).await, changed);
     }
     assert_eq!(store.conversation(&id).await.unwrap().unwrap().chosen(), of);
 
-    store.update(&id, untitled.clone(), &of).await.unwrap();
-    assert_eq!(store.update(&id, other.clone(), &of).await, changed);
-    store.update(&id, other.clone(), &untitled).await.unwrap();
+    store.update(&id, untitled.clone(), (&meant, &of)).await.unwrap();
+    assert_eq!(store.update(&id, other.clone(), (&meant, &of)).await, changed);
+    store.update(&id, other.clone(), (&meant, &untitled)).await.unwrap();
     assert_eq!(store.conversation(&id).await.unwrap().unwrap().chosen(), other);
 }
 
 pub(super) async fn what_was_changed_since_is_not_deleted(backend: &dyn Backend) {
     let store = backend.open().await;
     let id: ConversationId = "a".parse().unwrap();
-    assert_eq!(store.delete_unchanged(&id, &Chosen::default()).await, Err(gone("a")));
+    let meant = record("a", 1).incarnation();
+    assert_eq!(store.delete_meant(&id, &meant, Some(&Chosen::default())).await, Err(gone("a")));
     store.create(record("a", 1)).await.unwrap();
     store.append(append("a", 1, vec![said("x")])).await.unwrap();
     let of = record("a", 1).chosen();
     let untitled = Chosen { title: None, settings: of.settings.clone() };
-    store.update(&id, untitled.clone(), &of).await.unwrap();
-    assert_eq!(store.delete_unchanged(&id, &of).await, Err(StoreError::Changed { conversation: id.clone() }));
+    store.update(&id, untitled.clone(), (&meant, &of)).await.unwrap();
+    assert_eq!(store.delete_meant(&id, &meant, Some(&of)).await, Err(StoreError::Changed { conversation: id.clone() }));
     assert_eq!(all(&*store, "a").await.len(), 1);
     // Of a change and a removal at once, of the same, one is made.
-    let (changed, removed) = tokio::join!(store.update(&id, of.clone(), &untitled), store.delete_unchanged(&id, &untitled));
+    let (changed, removed) =
+        tokio::join!(store.update(&id, of.clone(), (&meant, &untitled)), store.delete_meant(&id, &meant, Some(&untitled)));
     assert!(changed.is_ok() != removed.is_ok(), "{changed:?} {removed:?}");
     if changed.is_ok() {
-        store.delete_unchanged(&id, &of).await.unwrap();
+        store.delete_meant(&id, &meant, Some(&of)).await.unwrap();
     }
     assert_eq!(store.conversation(&id).await, Ok(None));
+}
+
+/// Who asks looks first to whom it belongs. It may be deleted after that, and somebody else may make one of its name.
+pub(super) async fn another_of_the_name_is_neither_changed_nor_deleted_for_the_one_that_was_meant(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let id: ConversationId = "a".parse().unwrap();
+    let annas = ConversationRecord { owner: "anna".parse().unwrap(), ..record("a", 1) };
+    let (later, bens) = (record("a", 2), ConversationRecord { owner: "ben".parse().unwrap(), ..record("a", 1) });
+    let of = annas.chosen();
+    for there in [later, bens] {
+        store.create(annas.clone()).await.unwrap();
+        store.delete_meant(&id, &annas.incarnation(), None).await.unwrap();
+        store.create(there.clone()).await.unwrap();
+        store.append(append("a", 1, vec![said("x")])).await.unwrap();
+        let known = store.conversation(&id).await.unwrap();
+        for chosen in [None, Some(&of)] {
+            assert_eq!(store.delete_meant(&id, &annas.incarnation(), chosen).await, Err(gone("a")));
+        }
+        assert_eq!(store.update(&id, Chosen::default(), (&annas.incarnation(), &of)).await, Err(gone("a")));
+        assert_eq!((store.conversation(&id).await.unwrap(), all(&*store, "a").await.len()), (known, 1));
+        store.delete_meant(&id, &there.incarnation(), None).await.unwrap();
+    }
 }
 
 pub(super) async fn who_looks_how_far_a_conversation_is_is_told_what_is_chosen_where_it_is_other(backend: &dyn Backend) {
@@ -132,7 +157,7 @@ pub(super) async fn who_looks_how_far_a_conversation_is_is_told_what_is_chosen_w
     assert_eq!(store.newest(&id, &Arc::default()).await, Ok(with_choice));
 
     let untitled = Chosen { title: None, settings: "{}".to_owned() };
-    store.update(&id, untitled.clone(), &known).await.unwrap();
+    store.update(&id, untitled.clone(), (&record("a", 1).incarnation(), &known)).await.unwrap();
 
     assert_eq!(store.newest(&id, &known).await.unwrap().chosen, Some(untitled));
 }
@@ -144,7 +169,7 @@ pub(super) async fn what_is_not_there_is_gone(backend: &dyn Backend) {
     assert_eq!(store.append(append("a", 1, vec![said("x")])).await, Err(gone("a")));
     assert_eq!(store.entries(&id, Seq::FIRST, 1).await, Err(gone("a")));
     assert_eq!(store.entries(&id, Seq::FIRST, 0).await, Err(gone("a")));
-    assert_eq!(store.update(&id, Chosen::default(), &Chosen::default()).await, Err(gone("a")));
+    assert_eq!(store.update(&id, Chosen::default(), (&record("a", 1).incarnation(), &Chosen::default())).await, Err(gone("a")));
     assert_eq!(store.delete(&id).await, Err(gone("a")));
     assert_eq!(store.last_seq(&id).await, Ok(None));
     assert_eq!(store.idempotent("key").await, Ok(None));
@@ -326,7 +351,7 @@ pub(super) async fn an_update_leaves_the_owner(backend: &dyn Backend) {
     let annas = ConversationRecord { owner: anna, ..record("a", 1) };
     store.create(annas.clone()).await.unwrap();
 
-    store.update(&annas.id, annas.chosen(), &annas.chosen()).await.unwrap();
+    store.update(&annas.id, annas.chosen(), (&annas.incarnation(), &annas.chosen())).await.unwrap();
 
     assert_eq!(store.conversation(&"a".parse().unwrap()).await, Ok(Some(annas)));
 }

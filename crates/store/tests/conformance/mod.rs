@@ -73,6 +73,7 @@ claims! {
     conversations::an_update_replaces_title_and_settings_alone,
     conversations::an_update_of_what_was_changed_since_writes_nothing,
     conversations::what_was_changed_since_is_not_deleted,
+    conversations::another_of_the_name_is_neither_changed_nor_deleted_for_the_one_that_was_meant,
     conversations::who_looks_how_far_a_conversation_is_is_told_what_is_chosen_where_it_is_other,
     conversations::what_is_not_there_is_gone,
     conversations::the_conversation_with_the_newest_entry_is_listed_first,
