@@ -46,7 +46,7 @@ pub(super) async fn compact(
     let request: api::CompactRequest = whole.json()?;
     let model = settings::overlay(state.engine(), request.model, api::Settings::default())?.model;
     let (engine, id) = (state.engine().clone(), conversation.clone());
-    let idempotency = repeatable(&whole, "compact")?;
+    let idempotency = repeatable(&whole, &format!("{conversation}/compact"))?;
     let made = async move { Ok(report(Some(engine.compact_once(&id, model, idempotency).await?))) };
     Ok(json(StatusCode::OK, once_alike(&state, asked(&whole)?, (Some(&conversation), "compact"), made).await?))
 }

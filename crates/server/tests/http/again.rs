@@ -158,6 +158,23 @@ async fn a_summary_is_made_once_for_each_key() {
 }
 
 #[tokio::test]
+async fn a_key_of_a_summary_is_another_in_another_conversation() {
+    let kept = Kept::default();
+    let answers = ["One", "Two", "Three", "Counted.", "One", "Two", "Three", "Counted again.", "Not this one."];
+    let server = kept.server(answers.map(|word| Answer::whole([text(word)])));
+    for (conversation, summary) in [("c1", "Counted."), ("c2", "Counted again.")] {
+        for word in ["1", "2", "3"] {
+            server.post(&format!("/api/v1/conversations/{conversation}/chat"), json!({"content": word})).await;
+        }
+        let path = format!("/api/v1/conversations/{conversation}/compact");
+        for _ in 0..2 {
+            let made = keyed(&server, &path, &json!({})).await;
+            assert_eq!((made.status, &made.json()["summary"]["text"]), (StatusCode::OK, &json!(summary)), "{}", made.body);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_copy_is_made_and_a_tool_is_named_once_for_each_key() {
     let kept = Kept::default();
     let server = kept.server([Answer::whole([text("One")])]);
