@@ -79,6 +79,8 @@ pub(crate) enum CutOff {
     Again,
     /// The same as long as nothing was decided about the call: later it would be about another question.
     WhileUndecided(ConversationId, CallId),
+    /// The same as long as nothing that the call asks has an answer: what it asks later is something else.
+    WhileUnanswered(ConversationId, CallId),
 }
 
 /// Carries `make` out, or gives the answer that the same request had; to its end, also where the client does not wait: it may
@@ -248,6 +250,11 @@ impl CutOff {
                 let is_about_it = |entry: &Entry| matches!(entry, Entry::Decision(decision) if decision.call == *call);
                 let is_decided = |journal: &Journal| journal.entries().iter().rev().any(|stored| is_about_it(&stored.entry));
                 Ok(!engine.look(conversation, is_decided).await?)
+            }
+            Self::WhileUnanswered(conversation, call) => {
+                let is_its_own = |entry: &Entry| matches!(entry, Entry::Answered(answered) if answered.question.call == *call);
+                let is_answered = |journal: &Journal| journal.entries().iter().rev().any(|stored| is_its_own(&stored.entry));
+                Ok(!engine.look(conversation, is_answered).await?)
             }
         }
     }

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_core::{ApproveMode, Elicitation, ModelRef, TurnSettings, Wants};
-use turnwright_engine::{Engine, EngineParts, ToolOutput, ToolReply, ToolSource};
+use turnwright_engine::{CONVERSATION_DOCUMENTS, Documents, Engine, EngineParts, ToolOutput, ToolReply, ToolSource};
 use turnwright_server::{ServerOptions, ServerState, router};
 use turnwright_testkit::{
-    Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
+    Answer, ManualClock, MemoryDocuments, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call,
+    text,
 };
 
 fn schema() -> Value {
@@ -24,8 +25,12 @@ fn schema() -> Value {
 }
 
 /// A server whose model calls these tools, joined by `+`: `fill` ends to ask for a form and an address, `hold` asks for a form over its
-/// connection, `pack` waits to be allowed.
+/// connection, `pack` waits to be allowed, `twice` asks for the form and then for the address.
 fn server(tool: &str) -> (Router, Engine) {
+    server_with(tool, Arc::new(MemoryDocuments::default()))
+}
+
+fn server_with(tool: &str, documents: Arc<MemoryDocuments>) -> (Router, Engine) {
     let form = || Elicitation { key: "who".into(), message: "Who?".into(), wants: Wants::Form { schema: schema() } };
     let address = || Elicitation {
         key: "pay".into(),
@@ -54,6 +59,14 @@ fn server(tool: &str) -> (Router, Engine) {
     });
     let pack = ScriptedTool::echo("pack")
         .schema(json!({"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}));
+    let twice = ScriptedTool::asking("twice", move |_, context| async move {
+        let answered = context.resume.map(|resume| resume.answers.iter().map(|one| one.ask.key.clone()).collect::<Vec<_>>());
+        Ok(match answered {
+            Some(keys) if keys.contains(&"pay".to_owned()) => ToolReply::Done(ToolOutput::text("paid")),
+            Some(_) => ToolReply::Asks { asks: vec![address()], resume: Value::Null },
+            None => ToolReply::Asks { asks: vec![form()], resume: Value::Null },
+        })
+    });
     let called = tool.split('+').zip(0..).map(|(tool, at)| {
         let arguments = if tool == "pack" { r#"{"count":1}"# } else { "{}" };
         call(at, &format!("shop__{tool}"), arguments)
@@ -64,13 +77,14 @@ fn server(tool: &str) -> (Router, Engine) {
     let rules = vec![rule("shop__*", Action::Allow), rule("shop__pack", Action::Ask)];
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::new([calls, Answer::whole([text("Done.")])]))),
-        sources: vec![Arc::new(ScriptedSource::new("shop", [fill, hold, ponder, pack])) as Arc<dyn ToolSource>],
+        sources: vec![Arc::new(ScriptedSource::new("shop", [fill, hold, ponder, pack, twice])) as Arc<dyn ToolSource>],
         store: Arc::new(MemoryStore::default()),
         clock: Arc::new(ManualClock::at(1_736_622_000_000)),
         policy: Policy::new(rules).unwrap(),
         defaults: TurnSettings { approve: ApproveMode::Ask, ..TurnSettings::new(ModelRef::new("test", "scripted")) },
     });
-    (router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() })), engine)
+    let state = ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() });
+    (router(state.with_documents(documents)), engine)
 }
 
 fn pondering() -> Elicitation {
@@ -84,7 +98,12 @@ fn pondering() -> Elicitation {
 }
 
 async fn ask(router: &Router, method: Method, path: &str, body: Value) -> (u16, Value) {
+    ask_with(router, (method, path), None, body).await
+}
+
+async fn ask_with(router: &Router, (method, path): (Method, &str), key: Option<&str>, body: Value) -> (u16, Value) {
     let request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8700");
+    let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
     let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
     let request = request.header("content-type", "application/json").body(body).unwrap();
     let response = router.clone().oneshot(request).await.unwrap();
@@ -403,4 +422,34 @@ async fn a_completion_ends_where_a_tool_asks_over_its_connection_and_the_answer_
     engine.wait(&"c1".parse().unwrap(), turn).await.unwrap();
     let messages = get(&router, "/api/v1/conversations/c1/messages").await;
     assert_eq!(messages.pointer("/data/3/content"), Some(&json!("Done.")));
+}
+
+/// The process ended after the answer was stored and before it was kept that it had been given.
+#[tokio::test]
+async fn an_answer_by_the_name_of_a_call_is_none_to_what_the_call_asks_later() {
+    let documents = Arc::new(MemoryDocuments::default());
+    let (router, _engine) = server_with("twice", documents.clone());
+    post(&router, "/api/v1/conversations/c1/chat", json!({"content": "go"})).await;
+    let by_call = "/api/v1/conversations/c1/questions/call_4_0/answer";
+    let body = json!({"action": "accept", "content": {"name": "Ann"}});
+    let answer = async || ask_with(&router, (Method::POST, by_call), Some("k"), body.clone()).await;
+    assert_eq!(answer().await.1.get("id"), Some(&json!("question_4_0_0")));
+    let waiting = async || get(&router, "/api/v1/conversations/c1/calls").await.pointer("/data/0/id").cloned();
+    while waiting().await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(waiting().await, Some(json!("question_4_0_1")));
+    let kept = documents.documents(CONVERSATION_DOCUMENTS).await.unwrap();
+    let mut kept = kept.into_iter().find(|document| document.key.starts_with("c1/once/")).unwrap();
+    let mut left: Value = serde_json::from_str(&kept.body).unwrap();
+    let gone = "0123456789abcdef0123456789abcdef";
+    left.as_object_mut().unwrap().extend([
+        ("under_way".to_owned(), json!({"id": "conv_0", "since_ms": 5, "by": gone})),
+        ("answer".to_owned(), Value::Null),
+    ]);
+    kept.body = left.to_string();
+    documents.put_document(CONVERSATION_DOCUMENTS, kept).await.unwrap();
+    let (status, problem) = answer().await;
+    assert_eq!((status, problem.get("code")), (409, Some(&json!("request_under_way"))), "{problem}");
+    assert_eq!(waiting().await, Some(json!("question_4_0_1")));
 }

@@ -44,6 +44,11 @@ pub(super) async fn answer(State(state): State, Params(named): Params<Named>, wh
         api::AnswerAction::Cancel => AnswerAction::Cancel,
     };
     let route = format!("questions/{}/answer", named.question);
+    // A call's name stands for whatever it asks by then.
+    let cut_off = match named.question.parse::<CallId>() {
+        Ok(call) => CutOff::WhileUnanswered(conversation.clone(), call),
+        Err(_) => CutOff::Again,
+    };
     let (there, within, asked) = (state.clone(), conversation.clone(), super::asked(&whole)?);
     let answer = async move {
         let question = question(&there, &within, &named.question).await?;
@@ -51,7 +56,7 @@ pub(super) async fn answer(State(state): State, Params(named): Params<Named>, wh
         let content = there.engine().answer(&within, question, reply).await?;
         Ok(api::AnswerReceipt { id: question.to_string(), action: request.action, content })
     };
-    Ok(json(StatusCode::OK, once_in_journal(&state, asked, (&conversation, &route), CutOff::Again, answer).await?))
+    Ok(json(StatusCode::OK, once_in_journal(&state, asked, (&conversation, &route), cut_off, answer).await?))
 }
 
 /// The question of this name; a call's name stands for the one question that it asks.
