@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId, Journal, QuestionReason, Seq, TurnId, Verdict};
+use turnwright_core::{AnswerAction, ApprovalId, ConversationId, ElicitationId, Journal, QuestionReason, Seq, TurnId, Verdict};
 use turnwright_engine::{Choice, Engine, EngineError, Event, Progress, Reply, ToolOutput, WaitingCall, Watch, WatchFrom};
 use turnwright_mcp::serve::{Asks, Happened, Inquiry, Leave, OfferedCall, Question, RunningCall};
 
@@ -41,7 +41,8 @@ pub(super) struct Running {
     watch: Watch,
     seen: Option<Seq>,
     told: VecDeque<Event>,
-    asked: Option<(CallId, QuestionReason)>,
+    /// What its person was asked last.
+    asked: Option<(ApprovalId, QuestionReason)>,
     output: Option<ToolOutput>,
     /// Given back at the end; `None` where the call was found again.
     slot: Option<Slot>,
@@ -83,7 +84,7 @@ impl Running {
                 let waiting = self.engine.waiting(&self.conversation).await.unwrap_or_default();
                 // What is told from the beginning may have been decided long ago.
                 let waiting = waiting.into_iter().find(|waiting| waiting.call == call_id)?;
-                self.asked = Some((call_id, waiting.reason));
+                self.asked = Some((waiting.approval, waiting.reason));
                 let number = |journal: &Journal| questions(journal, self.turn);
                 let number = self.engine.look(&self.conversation, number).await.unwrap_or_default();
                 Some(Happened::Asked(question(&self.tool, &waiting, number, &self.shared.command_flags)))
@@ -229,7 +230,7 @@ impl RunningCall for Running {
     }
 
     async fn decide(&mut self, may_run: bool) -> Result<(), String> {
-        let Some((call, reason)) = self.asked else { return Ok(()) };
+        let Some((asked, reason)) = self.asked else { return Ok(()) };
         let verdict = match (reason, may_run) {
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
@@ -237,8 +238,10 @@ impl RunningCall for Running {
             (_, false) => Verdict::Deny,
         };
         let reason = (!may_run).then(|| format!("the person at {} did not allow it", self.client));
-        match self.engine.decide(&self.conversation, call, Choice { verdict, arguments: None, reason }).await {
-            Ok(()) | Err(EngineError::NotWaiting { .. }) => {
+        let choice = Choice { verdict, arguments: None, reason };
+        // Others may have decided, and something else may be asked about the call by then: to that it is no answer.
+        match self.engine.decide_and_remember(&self.conversation, asked, choice, None).await {
+            Ok(_) | Err(EngineError::NotWaiting { .. }) => {
                 self.go_on().await;
                 Ok(())
             }

@@ -230,6 +230,28 @@ async fn what_a_person_said_once_is_no_answer_to_whether_it_may_run_again() {
 }
 
 #[tokio::test]
+async fn a_yes_that_comes_late_is_none_to_what_is_asked_about_the_call_since() {
+    let world = World::new(Action::Ask, 1);
+    let process = world.process(world.disk.another_process());
+    let mut running = process.call().await;
+    asked(&mut *running).await;
+    // The tool becomes another, and somebody else allows what it was.
+    let waiting = process.engine.all_waiting().await.unwrap().remove(0);
+    world.source.set_tools([ScriptedTool::echo("do").schema(json!({"type": "object", "description": "another"}))]);
+    let allow = Choice { verdict: Verdict::Allow, arguments: None, reason: None };
+    process.engine.decide(&waiting.conversation, waiting.call, allow).await.unwrap();
+    process.engine.resume(&waiting.conversation).await.unwrap();
+    while !process.engine.all_waiting().await.unwrap().iter().any(|asked| asked.approval != waiting.approval) {
+        tokio::task::yield_now().await;
+    }
+    running.decide(true).await.unwrap();
+    let question = asked(&mut *running).await;
+    assert_eq!((question.key.as_str(), question.leave, world.effects()), ("approval_2", Leave::ToRun, 0));
+    running.decide(true).await.unwrap();
+    assert_eq!((ended(&mut *running).await.is_empty(), world.effects()), (false, 1));
+}
+
+#[tokio::test]
 async fn what_a_person_allowed_while_nobody_waited_is_told_once_also_by_the_next_process() {
     let world = World::new(Action::Ask, 2);
     let first = world.process(world.disk.another_process());
