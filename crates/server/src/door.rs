@@ -143,9 +143,12 @@ fn decides(method: &Method, path: &str) -> bool {
     if path == "/mcp" {
         return true;
     }
-    let Some(path) = path.strip_prefix("/api/v1/") else { return false };
+    // What deletes or hides, by whatever door.
     let is_change = *method != Method::POST;
+    let Some(path) = path.strip_prefix("/api/v1/") else { return is_change };
     is_change
+        || path.ends_with("/compact")
+        || path.ends_with("/compact/undo")
         || path.ends_with("/decision")
         || path.ends_with("/answer")
         || path == "approvals/rules"
@@ -383,6 +386,12 @@ mod tests {
             (Method::POST, "/api/v1/tokens", true),
             (Method::DELETE, "/api/v1/tokens/t", true),
             (Method::PUT, "/api/v1/memory", true),
+            (Method::DELETE, "/api/v1/conversations/c/messages/msg_1", true),
+            (Method::DELETE, "/v1/responses/resp_c.1", true),
+            (Method::GET, "/v1/responses/resp_c.1", false),
+            (Method::POST, "/v1/responses", false),
+            (Method::POST, "/api/v1/conversations/c/compact", true),
+            (Method::POST, "/api/v1/conversations/c/compact/undo", true),
         ];
         for (method, path, expected) in table {
             assert_eq!(decides(&method, path), expected, "{method} {path}");
