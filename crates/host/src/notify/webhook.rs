@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::fmt::rfc2822;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, redirect};
 use ring::hmac;
@@ -69,10 +70,19 @@ impl Webhook {
         if status.is_success() {
             return Ok(());
         }
-        let seconds = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let retry_after = seconds.map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
+        let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| left_alone(value.to_str().ok()?, now_s));
         Err(NotTold { reason: format!("the webhook answers with {}", status.as_u16()), retry_after })
     }
+}
+
+/// For how long a `Retry-After` wants nothing sent: so many seconds, or until a moment (RFC 9110, section 10.2.3).
+fn left_alone(text: &str, now_s: u64) -> Option<Duration> {
+    let text = text.trim();
+    let until = || {
+        let at_s = u64::try_from(rfc2822::parse(text).ok()?.timestamp().as_second()).ok()?;
+        Some(at_s.saturating_sub(now_s))
+    };
+    text.parse().ok().or_else(until).map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }
 
 fn signature(key: &hmac::Key, id: &str, now_s: u64, body: &str) -> String {
@@ -83,6 +93,17 @@ fn signature(key: &hmac::Key, id: &str, now_s: u64, body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_receiver_is_left_alone_for_so_many_seconds_or_until_the_moment_that_it_names() {
+        let now_s = 784_111_777 - 30;
+        let seconds = |text: &str| left_alone(text, now_s).map(|time| time.as_secs());
+        assert_eq!(seconds(" 5 "), Some(5));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(30));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:00 GMT"), Some(0));
+        assert_eq!(["99999", "Sat, 06 Nov 2094 08:49:37 GMT"].map(seconds), [Some(3600), Some(3600)]);
+        assert_eq!(["soon", "-1", "1.5", ""].map(seconds), [None; 4]);
+    }
 
     #[test]
     fn a_signature_is_the_one_that_the_official_libraries_make() {
