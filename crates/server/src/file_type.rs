@@ -62,10 +62,23 @@ pub(crate) fn of(beginning: &[u8], declared: Option<&str>) -> Result<Seems, ApiE
 fn text(declared: Option<String>, otherwise: Option<&'static str>) -> Result<Seems, ApiError> {
     match declared {
         None => Ok(Seems::Text { media_type: "text/plain".to_owned(), otherwise }),
-        Some(declared) if is_text_type(&declared) => Ok(Seems::Text { media_type: declared, otherwise }),
+        Some(declared) if is_text_type(&declared) && is_media_type(&declared) => {
+            Ok(Seems::Text { media_type: declared, otherwise })
+        }
         Some(declared) if TAKEN.contains(&&*declared) => Err(mismatch(&declared, "something else")),
         Some(declared) => Err(not_taken(&declared)),
     }
+}
+
+/// Whether it is written as a media type is (RFC 6838, section 4.2). It stays with the file, and is told to models and browsers.
+fn is_media_type(text: &str) -> bool {
+    const MAX_LENGTH: usize = 127;
+    let is_name = |name: &str| {
+        (1..=MAX_LENGTH).contains(&name.len())
+            && name.starts_with(|sign: char| sign.is_ascii_alphanumeric())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    text.split_once('/').is_some_and(|(kind, name)| is_name(kind) && is_name(name))
 }
 
 /// What nobody could do anything with.
@@ -124,7 +137,8 @@ mod tests {
         const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         type Row<'a> = (&'a [u8], Option<&'a str>, Result<Seems, &'a str>);
         let text = |media_type: &str, otherwise| Ok(Seems::Text { media_type: media_type.to_owned(), otherwise });
-        let table: [Row<'_>; 20] = [
+        let too_long = format!("text/{}", "x".repeat(128));
+        let table: [Row<'_>; 26] = [
             (PNG, None, Ok(Seems::Of("image/png"))),
             (PNG, Some("image/png"), Ok(Seems::Of("image/png"))),
             (PNG, Some("application/octet-stream"), Ok(Seems::Of("image/png"))),
@@ -145,6 +159,12 @@ mod tests {
             (b"BM\x36\0\0\0\0\0\0\0", Some("text/csv"), Err("attachment_type_not_taken")),
             (b"plain", Some("image/png"), Err("attachment_type_mismatch")),
             (b"plain", Some("video/mp4"), Err("attachment_type_not_taken")),
+            (b"plain", Some("Text/X-C++; charset=utf-8"), text("text/x-c++", None)),
+            (b"plain", Some(&too_long), Err("attachment_type_not_taken")),
+            (b"plain", Some("text/"), Err("attachment_type_not_taken")),
+            (b"plain", Some("text/<b>"), Err("attachment_type_not_taken")),
+            (b"plain", Some("text/x\"y"), Err("attachment_type_not_taken")),
+            (b"plain", Some("text/x/y"), Err("attachment_type_not_taken")),
         ];
         for (bytes, declared, expected) in table {
             assert_eq!(of(bytes, declared).map_err(|error| error.code()), expected, "{bytes:?} {declared:?}");
