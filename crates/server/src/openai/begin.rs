@@ -6,9 +6,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 use turnwright_core::{ApprovalId, CallId, ContentBlock, ConversationId, IdError, Journal, ToolDefinition, is_blank};
-use turnwright_engine::{
-    ClientResult, ConversationChange, Engine, EngineError, Given, NewConversation, OnWaiting, SettingsOverlay, StoreError,
-};
+use turnwright_engine::{ClientResult, Engine, EngineError, Given, NewConversation, OnWaiting, SettingsOverlay, StoreError};
 
 use super::again::{Again, Came, taken_up};
 use super::answering::{self, goes_on_from};
@@ -22,6 +20,7 @@ use super::ids;
 use super::known::Fingerprint;
 use super::recalled;
 use super::referred;
+use super::responses::developers::{joined, leave_later_out, stays_in_chain, with_more};
 use super::responses::object::{PREFIX, offered_to, part_after};
 use super::responses::stored::{Brings, continued};
 use super::saying::{Place, is_overtaken, last_of_newest, say, say_after};
@@ -196,7 +195,7 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     let system = ask.history.system.clone();
     let begun = go_on(state, ask, users, history, before).await?;
     if let Some(system) = system {
-        stays_in_chain(state, &begun.conversation, &system).await?;
+        stays_in_chain(state, (&begun.conversation, begun.part.after), &system).await?;
     }
     Ok(begun)
 }
@@ -329,39 +328,6 @@ async fn give(
     stored?;
     let retry = are_there.then_some(&ask.overlay);
     after_calls(state, conversation, calls, retry, history.clone()).await.map(Some)
-}
-
-/// What system and developer items say is said in all of the chain of responses from then on, as its other items are.
-async fn stays_in_chain(state: &ServerState, chain: &ConversationId, system: &str) -> Result<(), ApiError> {
-    loop {
-        let of = state.engine().conversation(chain).await?;
-        let said = with_more(of.overlay.system_prompt.clone(), Some(system));
-        if said == of.overlay.system_prompt {
-            return Ok(());
-        }
-        let overlay = SettingsOverlay { system_prompt: said, ..of.overlay.clone() };
-        let change = ConversationChange { title: None, overlay: Some(overlay), of: Some(of) };
-        match state.engine().update(chain, change).await {
-            // Somebody else was first.
-            Err(EngineError::Store(StoreError::Changed { .. })) => {}
-            changed => return changed.map(drop).map_err(ApiError::from),
-        }
-    }
-}
-
-/// What is said before a conversation, with what a request adds to that where it was not added last.
-fn with_more(before: Option<String>, more: Option<&str>) -> Option<String> {
-    let is_there =
-        |before: &str, more: &str| before.strip_suffix(more).is_some_and(|rest| rest.is_empty() || rest.ends_with("\n\n"));
-    match (before, more) {
-        (Some(before), Some(more)) if is_there(&before, more) => Some(before),
-        (before, more) => joined([before, more.map(str::to_owned)]),
-    }
-}
-
-/// What is said before a conversation, one below the other.
-pub(crate) fn joined<const COUNT: usize>(said: [Option<String>; COUNT]) -> Option<String> {
-    said.into_iter().flatten().reduce(|before, more| format!("{before}\n\n{more}"))
 }
 
 pub(super) fn brings(ask: &Ask) -> Brings {
@@ -506,7 +472,12 @@ async fn give_otherwise(
     let conversation = new_name(state, ask)?;
     let new = NewConversation { id: Some(conversation.clone()), ..NewConversation::default() };
     match state.engine().fork_given(of, results, new).await {
-        Ok(_) => {}
+        Ok(copy) => {
+            let previous = ask.previous.as_deref().and_then(|previous| ids::read_answer(PREFIX, previous));
+            if let Some((_, after)) = previous.filter(|(held, _)| held == of) {
+                leave_later_out(state, copy, (of, after)).await?;
+            }
+        }
         // The same request came before, and what it began is found by its key.
         Err(EngineError::Exists { .. } | EngineError::Store(StoreError::Exists { .. })) if ask.idempotency.is_some() => {}
         Err(error @ EngineError::Invalid { .. }) => return Err(ApiError::from(error).about("messages")),

@@ -20,6 +20,7 @@ use remembered::Remembered;
 use texts::{Close, Kind, at_first_part, item, part, part_event};
 
 pub(crate) mod client;
+pub(crate) mod developers;
 mod event;
 pub(crate) mod kept;
 pub(crate) mod object;

@@ -80,6 +80,29 @@ async fn instructions_hold_for_their_response_and_developers_for_all_that_follow
 }
 
 #[tokio::test]
+async fn what_developers_say_later_is_not_said_in_a_branch_of_an_earlier_response() {
+    let server = server((1..=10).map(|number| Answer::whole([text(&format!("{number}."))])));
+    let developer = |said: &str| json!({"role": "developer", "content": said});
+    let respond = async |said: Option<&str>, previous: &Value| {
+        let input: Vec<Value> = said.map(developer).into_iter().chain([user("Go")]).collect();
+        let told = server.respond(&json!({"input": input, "previous_response_id": previous})).await.json();
+        let conversation = told["turnwright"]["conversation_id"].as_str().unwrap().parse().unwrap();
+        let of_turn = |journal: &turnwright_core::Journal| journal.turn().unwrap().settings().system_prompt.clone();
+        (told["id"].clone(), server.engine.look(&conversation, of_turn).await.unwrap().unwrap_or_default())
+    };
+    for first in [None, Some("First.")] {
+        let begin = first.map_or(String::new(), |first| format!("{first}\n\n"));
+        let (one, _) = respond(first, &Value::Null).await;
+        let (two, told) = respond(Some("Second."), &one).await;
+        assert_eq!(told, format!("{begin}Second."));
+        let (_, told) = respond(Some("Third."), &two).await;
+        assert_eq!(told, format!("{begin}Second.\n\nThird."));
+        assert_eq!(respond(None, &two).await.1, format!("{begin}Second."));
+        assert_eq!(respond(None, &one).await.1, first.unwrap_or_default());
+    }
+}
+
+#[tokio::test]
 async fn what_is_too_large_is_not_kept_and_not_told() {
     let server = server_on(MemoryStore::default(), [Answer::whole([text("One.")])]);
     let large = "x".repeat(300_000);

@@ -4,6 +4,7 @@ use http::StatusCode;
 use turnwright_core::{ConversationId, Entry, Journal, MessageId, Seq, StoredEntry};
 use turnwright_engine::{EngineError, NewConversation};
 
+use super::developers::leave_later_out;
 use super::object::{self, PREFIX};
 use crate::error::ApiError;
 use crate::openai::ids;
@@ -63,7 +64,9 @@ pub(crate) async fn goes_on_in(state: &ServerState, previous: &str, brings: Brin
     match state.engine().look(&conversation, look).await? {
         (Some(since), _) => {
             let copy = state.engine().fork(&conversation, Some(since), NewConversation::default()).await?;
-            Ok(GoesOn::InCopy(copy.id))
+            let id = copy.id.clone();
+            leave_later_out(state, copy, (&conversation, part.after)).await?;
+            Ok(GoesOn::InCopy(id))
         }
         (None, last) => Ok(GoesOn::There(conversation, last)),
     }

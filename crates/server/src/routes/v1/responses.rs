@@ -19,6 +19,7 @@ use crate::openai::history::History;
 use crate::openai::items::items;
 use crate::openai::models;
 use crate::openai::responses::client::Client;
+use crate::openai::responses::developers::joined;
 use crate::openai::responses::kept;
 use crate::openai::responses::object;
 use crate::openai::responses::remembered::Remembered;
@@ -54,7 +55,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let mut history = History::of(items(&request.input)?);
     // They hold for their own response; what the items say stays with the conversation.
     history.instructions = request.instructions.clone();
-    let system = begin::joined([request.instructions.clone(), history.system.clone()]);
+    let system = joined([request.instructions.clone(), history.system.clone()]);
     let (overlay, left_out) = choices::overlay(&state, &request, system, model).await?;
     let previous = request.previous_response_id.clone();
     if previous.is_some() && request.conversation.as_ref().is_some_and(|conversation| !conversation.is_null()) {
