@@ -3,6 +3,7 @@
 //! What is added is stored, and every host over the same data takes it over at its next turn or request. Servers of files
 //! are those files' to change.
 
+mod brought;
 mod by;
 mod farewell;
 mod import;

@@ -1,14 +1,13 @@
 //! The host of the editor's folder, started by its first session.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agent_client_protocol::v1::schema::{McpServer, McpServerStdio};
+use agent_client_protocol::v1::schema::McpServer;
 use agent_client_protocol::{Error, ErrorCode};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use turnwright_engine::Engine;
 use turnwright_host::config::{self, Secret};
-use turnwright_host::{Host, Needs};
+use turnwright_host::{Host, McpChangeError, Needs};
 
 use crate::cli::Everywhere;
 use crate::exit::Failure;
@@ -25,7 +24,6 @@ pub(super) struct Started {
 #[derive(Debug)]
 pub(super) struct Wish {
     folder: PathBuf,
-    servers: Vec<McpServer>,
     reply: oneshot::Sender<Result<Running, Error>>,
 }
 
@@ -33,7 +31,6 @@ pub(super) struct Wish {
 struct Running {
     host: Host,
     folder: PathBuf,
-    servers: Vec<McpServer>,
 }
 
 impl Started {
@@ -43,35 +40,33 @@ impl Started {
         (Self { wishes, running: Mutex::default() }, received)
     }
 
-    /// The engine for sessions in `folder` with these MCP servers beside the configured ones.
+    /// The engine for sessions in `folder`, with these MCP servers beside the configured ones and those of other sessions.
     ///
     /// # Errors
-    /// Where the folder is not one, is another than the first session's, or its configuration cannot be used.
+    /// Where the folder is not one, is another than the first session's, or its configuration cannot be used; where a server cannot come
+    /// with a session.
     pub(super) async fn in_folder(&self, folder: &Path, servers: &[McpServer]) -> Result<Engine, Error> {
+        let invalid = |why: String| Error::new(ErrorCode::INVALID_PARAMS, why);
         if !folder.is_absolute() {
-            let why = format!("cwd is `{}`, it must be an absolute path", folder.display());
-            return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
+            return Err(invalid(format!("cwd is `{}`, it must be an absolute path", folder.display())));
         }
+        let brought = servers.iter().map(configured).collect::<Result<_, Error>>()?;
         let mut first = self.running.lock().await;
         let running = match &*first {
             Some(running) => running,
-            None => first.insert(self.wish(folder, servers).await?),
+            None => first.insert(self.wish(folder).await?),
         };
         if running.folder != folder {
-            let why = format!(
+            return Err(invalid(format!(
                 "this process works in `{}`, the session wants `{}`; start another `turnwright acp` for it",
                 running.folder.display(),
                 folder.display()
-            );
-            return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
+            )));
         }
-        if let Some(other) = servers.iter().find(|server| !running.servers.iter().any(|known| are_alike(known, server))) {
-            let why = format!(
-                "{} did not come with the first session, whose MCP servers serve all of this process; start another `turnwright acp` for it",
-                called(other)
-            );
-            return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
-        }
+        running.host.mcp().bring(brought).await.map_err(|error| match error {
+            McpChangeError::Store(_) => Error::new(ErrorCode::INTERNAL_ERROR, error.to_string()),
+            other => invalid(other.to_string()),
+        })?;
         Ok(running.host.engine().clone())
     }
 
@@ -92,9 +87,9 @@ impl Started {
         }
     }
 
-    async fn wish(&self, folder: &Path, servers: &[McpServer]) -> Result<Running, Error> {
+    async fn wish(&self, folder: &Path) -> Result<Running, Error> {
         let (reply, started) = oneshot::channel();
-        let wish = Wish { folder: folder.to_owned(), servers: servers.to_vec(), reply };
+        let wish = Wish { folder: folder.to_owned(), reply };
         let ended = || Error::new(ErrorCode::INTERNAL_ERROR, "the process ends");
         self.wishes.send(wish).await.map_err(|_| ended())?;
         started.await.map_err(|_| ended())?
@@ -103,67 +98,51 @@ impl Started {
 
 /// Starts what sessions wish for, on the task that began the process: a host is not started on another one.
 pub(super) async fn start_hosts(everywhere: &Everywhere, mut wished: mpsc::Receiver<Wish>) {
-    while let Some(Wish { folder, servers, reply }) = wished.recv().await {
-        let started = Box::pin(start(everywhere, &folder, &servers)).await;
+    while let Some(Wish { folder, reply }) = wished.recv().await {
+        let started = Box::pin(start(everywhere, &folder)).await;
         // A client that went away meanwhile left the host to be dropped.
-        drop(reply.send(started.map(|host| Running { host, folder, servers })));
+        drop(reply.send(started.map(|host| Running { host, folder })));
     }
 }
 
-async fn start(everywhere: &Everywhere, folder: &Path, servers: &[McpServer]) -> Result<Host, Error> {
+async fn start(everywhere: &Everywhere, folder: &Path) -> Result<Host, Error> {
     // Configuration, roots of tools and relative paths begin where the editor works.
     std::env::set_current_dir(folder).map_err(|error| {
         Error::new(ErrorCode::INVALID_PARAMS, format!("cwd `{}` cannot be used: {error}", folder.display()))
     })?;
     let opened = opened::open(&opened::overrides(everywhere), QUIET).map_err(|failure| told(&failure))?;
-    let mut opened = opened.of(everywhere);
-    for server in servers {
-        match server {
-            McpServer::Stdio(server) => {
-                // Rules name servers: one that an editor brings is never taken for another.
-                let before = opened.loaded.config.mcp.servers.insert(server.name.clone(), configured(server));
-                if before.is_some() {
-                    let why = format!(
-                        "there is an MCP server `{}` already, in the configuration or in this request; give this one another name",
-                        server.name
-                    );
-                    return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
-                }
-            }
-            other => {
-                // Its headers may hold a secret.
-                let why = format!("only MCP servers over stdio can come with a session; {} is another kind", called(other));
-                return Err(Error::new(ErrorCode::INVALID_PARAMS, why));
-            }
-        }
-    }
-    opened.start(Needs::Everything).await.map_err(|failure| told(&failure))
+    opened.of(everywhere).start(Needs::Everything).await.map_err(|failure| told(&failure))
 }
 
-/// Whether both are started alike: an editor may say variables in another order each time.
-fn are_alike(one: &McpServer, other: &McpServer) -> bool {
-    let (McpServer::Stdio(one), McpServer::Stdio(other)) = (one, other) else { return one == other };
-    let [variables, others] = [one, other]
-        .map(|server| server.env.iter().map(|variable| (&*variable.name, &*variable.value)).collect::<BTreeMap<_, _>>());
-    (&one.name, &one.command, &one.args, variables) == (&other.name, &other.command, &other.args, others)
-}
-
-fn called(server: &McpServer) -> String {
+/// The name of a server, and its keys as the configuration would have them.
+fn configured(server: &McpServer) -> Result<(String, config::McpServer), Error> {
     match server {
-        McpServer::Stdio(server) => format!("the MCP server `{}`", server.name),
-        McpServer::Http(server) => format!("the MCP server `{}` (HTTP)", server.name),
-        McpServer::Sse(server) => format!("the MCP server `{}` (SSE)", server.name),
-        _ => "an MCP server".to_owned(),
+        McpServer::Stdio(server) => {
+            let keys = config::McpServer {
+                command: Some(server.command.to_string_lossy().into_owned()),
+                args: server.args.clone(),
+                env: server.env.iter().map(|variable| (variable.name.clone(), Secret::new(&*variable.value))).collect(),
+                ..config::McpServer::default()
+            };
+            Ok((server.name.clone(), keys))
+        }
+        McpServer::Http(server) => {
+            let keys = config::McpServer {
+                url: Some(server.url.clone()),
+                headers: server.headers.iter().map(|header| (header.name.clone(), Secret::new(&*header.value))).collect(),
+                ..config::McpServer::default()
+            };
+            Ok((server.name.clone(), keys))
+        }
+        McpServer::Sse(server) => Err(no_way_to(&format!("the MCP server `{}` (SSE)", server.name))),
+        _ => Err(no_way_to("an MCP server")),
     }
 }
 
-fn configured(server: &McpServerStdio) -> config::McpServer {
-    config::McpServer {
-        command: Some(server.command.to_string_lossy().into_owned()),
-        args: server.args.clone(),
-        env: server.env.iter().map(|variable| (variable.name.clone(), Secret::new(&*variable.value))).collect(),
-        ..config::McpServer::default()
-    }
+/// Its headers may hold a secret, and are not told.
+fn no_way_to(server: &str) -> Error {
+    let why = format!("only MCP servers over stdio and HTTP can come with a session; {server} is another kind");
+    Error::new(ErrorCode::INVALID_PARAMS, why)
 }
 
 /// A failure as the protocol tells it.

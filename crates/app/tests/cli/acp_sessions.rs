@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use agent_client_protocol::ErrorCode;
 use agent_client_protocol::v1::schema::{
     ContentBlock, DeleteSessionRequest, EnvVariable, HttpHeader, ListSessionsRequest, LoadSessionRequest, McpServer,
-    McpServerHttp, McpServerStdio, NewSessionRequest, PermissionOptionKind, SessionId, SessionUpdate, SetSessionModeRequest,
+    McpServerSse, McpServerStdio, NewSessionRequest, PermissionOptionKind, SessionId, SessionUpdate, SetSessionModeRequest,
     StopReason,
 };
+use agent_client_protocol::{Error, ErrorCode};
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
@@ -230,14 +230,46 @@ async fn an_mcp_server_that_cannot_come_with_a_session_is_refused_by_name_alone(
     let place = Place::new();
     with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
         let header = HttpHeader::new("Authorization", "amber lantern");
-        let far = McpServerHttp::new("far", "http://127.0.0.1:9/").headers(vec![header]);
-        let begin = |server: McpServer| NewSessionRequest::new(place.path("")).mcp_servers(vec![server]);
-        let refused = agent.send_request(begin(McpServer::Http(far))).block_task().await.unwrap_err();
+        let far = McpServerSse::new("far", "http://127.0.0.1:9/").headers(vec![header]);
+        let begin = NewSessionRequest::new(place.path("")).mcp_servers(vec![McpServer::Sse(far)]);
+        let refused = agent.send_request(begin).block_task().await.unwrap_err();
         assert!(refused.message.contains("`far`") && !format!("{refused:?}").contains("amber"), "{refused:?}");
-        session(&agent, &place).await?;
-        let late = McpServer::Stdio(McpServerStdio::new("late", "true"));
-        let refused = agent.send_request(begin(late)).block_task().await.unwrap_err();
-        assert!(refused.message.contains("`late` did not come with the first session"), "{refused:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+/// A server of the MCP tests, whose tool `t` answers with "slept" in the mode `parallel`, else with "ok {}".
+fn brought(name: &str, mode: &str, variables: [&str; 2]) -> McpServer {
+    let variables = variables.map(|name| EnvVariable::new(name, "amber lantern")).to_vec();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
+    let arguments = vec![script.display().to_string(), mode.to_owned(), "0".to_owned()];
+    McpServer::Stdio(McpServerStdio::new(name, "python3").args(arguments).env(variables))
+}
+
+#[tokio::test]
+async fn every_session_brings_its_mcp_servers_and_the_newest_of_a_name_is_called() {
+    let model = asks_once("own__t", "{}");
+    let place = Place::new();
+    place.write("turnwright.toml", chosen(&model, "all"));
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let begin = |server: McpServer| NewSessionRequest::new(place.path("")).mcp_servers(vec![server]);
+        let asked = async |session: &SessionId| {
+            told.lock().unwrap().clear();
+            prompt(&agent, session, "ask").await?;
+            Ok::<_, Error>(text(&told))
+        };
+        let first = session(&agent, &place).await?;
+        let second = agent.send_request(begin(brought("own", "fine", ["ONE", "TWO"]))).block_task().await?.session_id;
+        assert_eq!(asked(&second).await?, "It said: ok {}");
+        // All sessions of the process have it, and one that comes again stays, however its variables are ordered.
+        let servers = vec![brought("own", "fine", ["TWO", "ONE"]), brought("more", "fine", ["ONE", "TWO"])];
+        let load = LoadSessionRequest::new(first.clone(), place.path("")).mcp_servers(servers);
+        agent.send_request(load).block_task().await?;
+        assert_eq!(asked(&first).await?, "It said: ok {}");
+        let third = agent.send_request(begin(brought("own", "parallel", ["ONE", "TWO"]))).block_task().await?.session_id;
+        assert_eq!(asked(&third).await?, "It said: slept");
         Ok(())
     })
     .await
@@ -245,18 +277,23 @@ async fn an_mcp_server_that_cannot_come_with_a_session_is_refused_by_name_alone(
 }
 
 #[tokio::test]
-async fn an_mcp_server_that_came_with_the_first_session_is_known_whatever_the_order_of_its_variables() {
+async fn an_mcp_server_that_the_configuration_has_too_is_that_one() {
+    let model = asks_once("own__t", "{}");
     let place = Place::new();
-    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
-        let begin = |names: [&str; 2]| {
-            let variables = names.map(|name| EnvVariable::new(name, "amber lantern")).to_vec();
-            let server = McpServerStdio::new("own", "true").env(variables);
-            NewSessionRequest::new(place.path("")).mcp_servers(vec![McpServer::Stdio(server)])
-        };
-        agent.send_request(begin(["ONE", "OTHER"])).block_task().await?;
-        agent.send_request(begin(["OTHER", "ONE"])).block_task().await?;
-        let refused = agent.send_request(begin(["OTHER", "THIRD"])).block_task().await.unwrap_err();
-        assert!(refused.message.contains("`own` did not come with the first session"), "{refused:?}");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
+    let own = format!(
+        "[mcp.servers.own]\ncommand = \"python3\"\nargs = [\"{}\", \"fine\", \"0\"]\n\
+         env = {{ ONE = \"amber lantern\", TWO = \"amber lantern\" }}\n",
+        script.display()
+    );
+    place.write("turnwright.toml", chosen(&model, "all") + &own);
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let begin = |server: McpServer| NewSessionRequest::new(place.path("")).mcp_servers(vec![server]);
+        let session = agent.send_request(begin(brought("own", "fine", ["TWO", "ONE"]))).block_task().await?.session_id;
+        prompt(&agent, &session, "ask").await?;
+        assert_eq!(text(&told), "It said: ok {}");
+        let refused = agent.send_request(begin(brought("own", "parallel", ["TWO", "ONE"]))).block_task().await.unwrap_err();
+        assert!(refused.message.contains("there is an MCP server `own` already"), "{refused:?}");
         Ok(())
     })
     .await

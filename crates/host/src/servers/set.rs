@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 use turnwright_core::UserId;
 use turnwright_engine::{Document, SourceSet, SourceState, StoreError, ToolSource};
@@ -20,6 +21,9 @@ use super::ways::is_members;
 use crate::config::mcp_server_takes_from_here;
 use crate::sources::{Server, server_config};
 use crate::{Environment, Needs, config};
+
+/// What names a server that a client of this process brought, in the place of a file.
+const BROUGHT: &str = "the client that brought it";
 
 /// A server of the set.
 #[derive(Debug, Clone)]
@@ -55,6 +59,8 @@ pub(crate) struct ServerSet {
     needs: Needs,
     built_in: Vec<Arc<dyn ToolSource>>,
     of_files: Vec<Entry>,
+    /// Servers that a client of this process brought. Taken for a moment, also while `now` is.
+    brought: Mutex<Vec<Entry>>,
     /// Held while what is stored is read and changed, so that two changes do not undo each other.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Held while what is stored is taken over.
@@ -110,6 +116,7 @@ impl ServerSet {
             needs,
             built_in,
             of_files,
+            brought: Mutex::default(),
             changing,
             refreshing: tokio::sync::Mutex::default(),
             now: Mutex::new(now),
@@ -129,7 +136,53 @@ impl ServerSet {
 
     /// The servers as they were known the last time.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        self.of_files.iter().chain(&self.now().added).cloned().collect()
+        self.all(&self.now())
+    }
+
+    fn all(&self, now: &Now) -> Vec<Entry> {
+        self.of_files.iter().chain(&*self.brought()).chain(&now.added).cloned().collect()
+    }
+
+    fn brought(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.brought.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server of this name, where nobody brought it.
+    pub(crate) fn entry_not_brought(&self, name: &str) -> Option<Entry> {
+        self.of_files.iter().chain(&self.now().added).find(|entry| entry.name == name).cloned()
+    }
+
+    /// Takes in servers that a client brought; each takes the place of the one of its name that was brought before, where it is another,
+    /// and begins once that has ended: then what is given here is over.
+    pub(crate) fn take_brought(&self, new: Vec<ServerConfig>) -> Vec<JoinHandle<()>> {
+        let (mut begun, mut leaving) = (Vec::new(), Vec::new());
+        let mut now = self.now();
+        for config in new {
+            let name = config.name.clone();
+            let mut brought = self.brought();
+            let place = brought.iter().position(|entry| entry.name == name);
+            let before = place.and_then(|place| brought.get(place)).and_then(|entry| entry.server.as_ref().ok());
+            if before.is_some_and(|before| *before.config() == config) {
+                continue;
+            }
+            let server = McpServer::shared_in(config, self.surroundings.clone());
+            match before {
+                Some(before) => leaving.push((before.clone(), server.clone())),
+                None => begun.push(server.clone()),
+            }
+            let entry = Entry { name: name.clone(), origin: Origin::File(BROUGHT.to_owned()), server: Ok(server) };
+            match place.and_then(|place| brought.get_mut(place)) {
+                Some(place) => *place = entry,
+                None => brought.push(entry),
+            }
+            now.held.remove(&name);
+        }
+        self.arrange(&mut now);
+        drop(now);
+        for server in begun {
+            self.begin(&server);
+        }
+        leaving.into_iter().map(|(server, successor)| self.leave(server, false, Some(successor))).collect()
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<Entry> {
@@ -139,14 +192,19 @@ impl ServerSet {
     /// The same with what is stored of it, both of one moment; nothing is of one that a file names.
     pub(crate) fn with_document(&self, name: &str) -> Option<(Entry, Document)> {
         let now = self.now();
-        let entry = self.of_files.iter().chain(&now.added).find(|entry| entry.name == name).cloned()?;
+        let entry = self.all(&now).into_iter().find(|entry| entry.name == name)?;
         let document = now.documents.iter().find(|document| document.key == name && !entry.is_of_file()).cloned();
         Some((entry, document.unwrap_or_else(|| Document { key: name.to_owned(), body: String::new() })))
     }
 
     /// Whether another source than an added server has this name.
     pub(crate) fn is_taken(&self, name: &str) -> bool {
-        self.built_in.iter().any(|source| source.name() == name) || self.of_files.iter().any(|entry| entry.name == name)
+        self.is_built_in(name) || self.of_files.iter().chain(&*self.brought()).any(|entry| entry.name == name)
+    }
+
+    /// Whether a source that is no MCP server has this name.
+    pub(crate) fn is_built_in(&self, name: &str) -> bool {
+        self.built_in.iter().any(|source| source.name() == name)
     }
 
     /// What is offered at this moment.
@@ -259,13 +317,13 @@ impl ServerSet {
             self.begin(&server);
         }
         for (server, is_for_good, successor) in leaving {
-            self.leave(server, is_for_good, successor);
+            drop(self.leave(server, is_for_good, successor));
         }
         Ok(())
     }
 
     /// Ends a server in the background. What both use is free when its successor begins.
-    fn leave(&self, server: Arc<McpServer>, is_for_good: bool, successor: Option<Arc<McpServer>>) {
+    fn leave(&self, server: Arc<McpServer>, is_for_good: bool, successor: Option<Arc<McpServer>>) -> JoinHandle<()> {
         let farewell = is_for_good.then(|| self.farewells.take(&server.config().name)).flatten();
         let needs = self.needs;
         self.leaving.spawn(async move {
@@ -280,7 +338,7 @@ impl ServerSet {
             if let (Some(farewell), Some(removed)) = (farewell, removed) {
                 farewell.give_back(&server, removed).await;
             }
-        });
+        })
     }
 
     /// Waits until nothing runs any more of the servers that were taken out.
@@ -294,15 +352,15 @@ impl ServerSet {
 
     fn waiting_for_sign_in(&self) -> Vec<Arc<McpServer>> {
         let now = self.now();
-        let servers = self.of_files.iter().chain(&now.added).filter(|entry| !now.held.contains(&entry.name));
-        let servers = servers.filter_map(|entry| entry.server.as_ref().ok());
-        servers.filter(|server| matches!(server.state(), SourceState::NeedsSignIn { .. })).cloned().collect()
+        let servers = self.all(&now).into_iter().filter(|entry| !now.held.contains(&entry.name));
+        let servers = servers.filter_map(|entry| entry.server.ok());
+        servers.filter(|server| matches!(server.state(), SourceState::NeedsSignIn { .. })).collect()
     }
 
     fn arrange(&self, now: &mut Now) {
-        let servers = self.of_files.iter().chain(&now.added).filter(|entry| !now.held.contains(&entry.name));
-        let enabled = servers.filter_map(|entry| entry.server.as_ref().ok()).filter(|server| server.config().enabled);
-        let enabled = enabled.map(|server| Arc::<McpServer>::clone(server) as Arc<dyn ToolSource>);
+        let servers = self.all(now).into_iter().filter(|entry| !now.held.contains(&entry.name));
+        let enabled = servers.filter_map(|entry| entry.server.ok()).filter(|server| server.config().enabled);
+        let enabled: Vec<_> = enabled.map(|server| server as Arc<dyn ToolSource>).collect();
         now.sources = self.built_in.iter().cloned().chain(enabled).collect();
         self.news.send_modify(|count| *count += 1);
     }
