@@ -7,6 +7,7 @@ mod brought;
 mod by;
 mod farewell;
 mod import;
+mod leaving;
 mod moved;
 pub(crate) mod sealed;
 mod set;
@@ -261,6 +262,9 @@ impl McpServers {
             }
             let is_another = after.owner != before.owner || after.config.get("url") != before.config.get("url");
             let announced = is_another.then(|| self.set.farewells.announce(name, self.board.clone()));
+            if is_another {
+                self.set.note_leaving(&document).await?;
+            }
             match self.store(name, &after, Some((before, &document))).await {
                 Err(McpChangeError::Store(StoreError::Altered { .. })) => {}
                 done => {
@@ -270,6 +274,7 @@ impl McpServers {
                         let over = announced.over();
                         drop(changing);
                         over.await;
+                        self.has_left(name).await;
                     }
                     return Ok(done);
                 }
@@ -284,29 +289,34 @@ impl McpServers {
     pub async fn remove(&self, name: &str, is_seen: impl Fn(McpStatus) -> bool + Send + Sync) -> Result<(), McpChangeError> {
         let changing = self.set.changing.lock().await;
         let announced = self.set.farewells.announce(name, self.board.clone());
-        let stored = loop {
+        loop {
             let (entry, document) = self.seen(name, &is_seen).await?;
-            let stored = match entry.origin {
-                Origin::Added(stored) => stored,
-                Origin::File(file) => return Err(McpChangeError::OfFile { name: name.to_owned(), file }),
-            };
+            if let Origin::File(file) = entry.origin {
+                return Err(McpChangeError::OfFile { name: name.to_owned(), file });
+            }
+            self.set.note_leaving(&document).await?;
             match self.set.store.change_document(KIND, &document, None).await {
                 Err(StoreError::Altered { .. }) => {}
                 done => {
                     done?;
-                    break stored;
+                    break;
                 }
             }
-        };
-        self.set.sign_ins.give_up(name).await;
-        if let Some(stored) = stored {
-            sealed::forget(&stored.config, &Map::new(), self.set.tokens()).await;
         }
+        self.set.sign_ins.give_up(name).await;
         self.refresh().await?;
         let over = announced.over();
         drop(changing);
         over.await;
+        self.has_left(name).await;
         Ok(())
+    }
+
+    /// What is kept of a server is forgotten by now; what is not, and what was typed in with it, is.
+    async fn has_left(&self, name: &str) {
+        if let Err(error) = self.set.finish_leaving_of(name).await {
+            tracing::warn!(server = name, %error, "what is kept of an MCP server that left is forgotten later");
+        }
     }
 
     /// Starts a server in this process and waits for the outcome; its tools are offered again where a stop took them away.

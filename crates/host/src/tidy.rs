@@ -61,6 +61,9 @@ impl Host {
         } else if let Err(error) = self.engine().erase_due(&**self.upkeep()).await {
             tracing::warn!(%error, "what was deleted could not be overwritten; the next round does it");
         }
+        if let Err(error) = self.mcp().set.finish_leaving().await {
+            tracing::warn!(%error, "what is kept of MCP servers that left could not be forgotten; the next round does it");
+        }
         if believes && let Err(error) = self.forget_requests().await {
             tracing::warn!(%error, "requests that may be sent again no more could not be forgotten; the next round does it");
         }

@@ -1,11 +1,12 @@
 //! What is kept of MCP servers that people add goes with them.
 
 use std::path::{Path, PathBuf};
+use std::task::Poll;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use turnwright_core::UserId;
-use turnwright_engine::SourceState;
+use turnwright_engine::{Document, SourceState};
 use turnwright_host::{Environment, Host, Needs, NewMcpServer, Overrides, Owner, ServerRights, config};
 use turnwright_mcp::{Definitions, FileDefinitions, FileTokens, HttpConfig, ServerConfig, TokenStore};
 
@@ -60,6 +61,43 @@ async fn a_sign_in_and_what_was_offered_end_with_their_server_and_with_its_addre
     keep(&data, SECOND).await;
     host.mcp().remove("far", |_| true).await.unwrap();
     assert_eq!(kept(&data, SECOND).await, [false, false]);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_removal_that_is_cut_off_anywhere_leaves_no_sign_in_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, data) = host(folder.path()).await;
+    for polls in 0.. {
+        host.mcp().add(new("far", Owner::Everyone, &json!({"url": FIRST}))).await.unwrap();
+        keep(&data, FIRST).await;
+        let is_removed = {
+            let mut removal = std::pin::pin!(host.mcp().remove("far", |_| true));
+            let mut left = polls;
+            std::future::poll_fn(|context| match removal.as_mut().poll(context) {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Pending if left == 0 => Poll::Ready(None),
+                Poll::Pending => {
+                    left -= 1;
+                    Poll::Pending
+                }
+            })
+            .await
+        };
+        // What was begun is written in its turn.
+        let after = Document { key: "after".to_owned(), body: String::new() };
+        host.documents().put_document("test", after).await.unwrap();
+        host.tidy_once().await;
+        let is_there = host.mcp().all().await.unwrap().iter().any(|server| server.name == "far");
+        assert_eq!(kept(&data, FIRST).await[0], is_there, "cut off after {polls} polls");
+        if is_there {
+            host.mcp().remove("far", |_| true).await.unwrap();
+        }
+        if let Some(done) = is_removed {
+            done.unwrap();
+            break;
+        }
+    }
     host.shutdown().await;
 }
 
