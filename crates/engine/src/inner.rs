@@ -257,12 +257,14 @@ impl Inner {
     pub(crate) fn forget(&self, conversation: &ConversationId) {
         self.registry.bury(conversation);
         self.rules.forget(conversation);
+        self.providers.forget(conversation);
         self.end_of(conversation);
     }
 
     /// The same of this one, whether or not another of its name took its place.
     pub(crate) fn bury(&self, live: &Arc<Live>) {
         self.registry.bury_this(live);
+        self.providers.forget(&live.id);
         self.end_of(&live.id);
     }
 

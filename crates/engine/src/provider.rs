@@ -6,7 +6,7 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use futures_util::Stream;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ModelFacts, ModelRef, ProviderFailure, StreamDelta, TokenCounting};
+use turnwright_core::{ConversationId, ModelFacts, ModelRef, ProviderFailure, StreamDelta, TokenCounting};
 
 /// A model's answer while it comes.
 ///
@@ -62,6 +62,9 @@ pub trait Provider: Send + Sync + Debug {
         false
     }
 
+    /// A conversation was deleted: nothing that it said is to be kept in memory any more, such as what was written of its requests.
+    fn forget(&self, _conversation: &ConversationId) {}
+
     /// The models that the endpoint offers, its configured ones where some are configured.
     ///
     /// # Errors
@@ -104,6 +107,13 @@ pub trait Providers: Send + Sync + Debug {
     /// The models that are configured by name, without asking anybody.
     fn listed(&self) -> Vec<ModelRef> {
         Vec::new()
+    }
+
+    /// Has every provider that may keep something of a deleted conversation [forget](Provider::forget) it.
+    fn forget(&self, conversation: &ConversationId) {
+        for provider in self.names().iter().filter_map(|name| self.get(name).ok()) {
+            provider.forget(conversation);
+        }
     }
 
     /// All names, in configuration order.

@@ -6,7 +6,7 @@ mod added;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use indexmap::IndexMap;
-use turnwright_core::{ModelRef, ProviderFailure, ProviderFailureKind};
+use turnwright_core::{ConversationId, ModelRef, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::{Provider, Providers, SystemClock};
 use turnwright_network::Network;
 use turnwright_providers::{EndpointConfig, HttpProvider, Practice, ProfileChoice, Secret, dialect_named};
@@ -211,6 +211,13 @@ impl Providers for ProviderSet {
         let known = self.names();
         let text = format!("there is no provider `{name}`; there are {}", known.join(", "));
         Err(ProviderFailure::new(ProviderFailureKind::Unavailable, text))
+    }
+
+    fn forget(&self, conversation: &ConversationId) {
+        // Those that were never asked keep nothing, and are not made for this.
+        for provider in self.entries().iter().filter_map(|(_, entry)| entry.made.get()?.as_ref().ok()) {
+            provider.forget(conversation);
+        }
     }
 
     fn hinted(&self, hints: &[String], current: &ModelRef) -> Option<ModelRef> {

@@ -11,7 +11,7 @@ use reqwest::{Client, Method, Request, Response, Url};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ModelFacts, Origin, ProviderFailure, ProviderFailureKind, StreamDelta, TokenCounting};
+use turnwright_core::{ConversationId, ModelFacts, Origin, ProviderFailure, ProviderFailureKind, StreamDelta, TokenCounting};
 use turnwright_dialects::{
     ErrorResponse, HttpRequest, Offered, Profile, Refused, Target, measure, still_without_media, token_counting,
     without_refused_media,
@@ -80,6 +80,10 @@ impl HttpProvider {
 impl Provider for HttpProvider {
     fn dialect(&self) -> &str {
         self.endpoint.config.dialect.name()
+    }
+
+    fn forget(&self, conversation: &ConversationId) {
+        self.endpoint.kept.forget(conversation);
     }
 
     fn call(&self, model: &str, prompt: &Prompt<'_>) -> Result<ModelStream, ProviderFailure> {

@@ -61,6 +61,18 @@ impl KeptRequests {
         cache.by_model.get(model).map(Kept::for_another).unwrap_or_default()
     }
 
+    /// Drops what was written of a conversation that is gone. What several begin with may be its text too: those that are left write
+    /// that once more.
+    pub(crate) fn forget(&self, conversation: &ConversationId) {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_it = cache.requests.iter().filter(|((of, _), _)| of == conversation);
+        let gone: Vec<_> = of_it.map(|(key, _)| key.clone()).collect();
+        for kept in gone.into_iter().filter_map(|key| cache.requests.pop(&key)).collect::<Vec<_>>() {
+            cache.bytes -= kept.bytes();
+        }
+        cache.by_beginning.clear();
+    }
+
     /// Keeps what was written for the next time, where it is worth it.
     pub(crate) fn put(&self, of: Option<PromptOf<'_>>, model: &str, mut kept: Kept) {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,5 +94,57 @@ impl KeptRequests {
             let Some((_, oldest)) = cache.requests.pop_lru() else { break };
             cache.bytes -= oldest.bytes();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turnwright_core::prompt::{Prompt, PromptMessage};
+    use turnwright_core::{ContentBlock, Entry, Journal, ModelRef, Origin, Seq, StoredEntry, TurnSettings, UserMessage};
+    use turnwright_dialects::{ModelFacts, Profile, Target, by_name};
+
+    use super::*;
+
+    /// The bytes that are kept of the prompt of a journal that begins with a long message.
+    fn written(kept: &KeptRequests, journal: &Journal, id: &ConversationId) -> usize {
+        let of = Some(PromptOf { id, beginning: journal.beginning() });
+        let settings = TurnSettings::new(ModelRef::new("local", "m"));
+        let messages = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+            Entry::User(message) => Some(PromptMessage::User { seq: stored.seq, message }),
+            _ => None,
+        });
+        let messages = messages.collect();
+        let prompt =
+            Prompt { conversation: of, settings: &settings, messages, tools: &[], allow_calls: true, has_open_demand: false };
+        let dialect = by_name("openai-chat").unwrap();
+        let origin = Origin { dialect: "openai-chat".to_owned(), provider: "local".to_owned(), model: "m".to_owned() };
+        let (profile, model) = (Profile::for_base_url("https://api.openai.com/v1"), ModelFacts::default());
+        let target = Target { origin: &origin, profile: &profile, model: &model };
+        let mut taken = kept.take(of, "m");
+        let before = taken.bytes();
+        drop(dialect.request(&target, &prompt, &mut taken));
+        kept.put(of, "m", taken);
+        before
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_conversation_that_is_gone_nor_of_what_others_begin_with() {
+        let content = vec![ContentBlock::text("x".repeat(2 * MIN_MESSAGE_BYTES))];
+        let message = UserMessage { content, settings: TurnSettings::new(ModelRef::new("local", "m")) };
+        let journal = Journal::replay([StoredEntry { seq: Seq::FIRST, at_ms: 0, entry: Entry::User(message).into() }]).unwrap();
+        let shared = journal.begin_with(Seq::FIRST).unwrap();
+        let kept = KeptRequests::default();
+        let [gone, left] = ["gone", "left"].map(|id| id.parse().unwrap());
+        for id in [&gone, &left] {
+            assert!(written(&kept, &shared, id) < MIN_MESSAGE_BYTES);
+            assert!(written(&kept, &shared, id) > MIN_MESSAGE_BYTES, "the second request goes on from the first");
+        }
+        kept.forget(&gone);
+        let cache = kept.0.lock().unwrap();
+        assert_eq!((cache.requests.len(), cache.by_beginning.len()), (1, 0));
+        assert_eq!(cache.bytes, cache.requests.iter().map(|(_, kept)| kept.bytes()).sum::<usize>());
+        drop(cache);
+        assert!(written(&kept, &journal, &gone) < MIN_MESSAGE_BYTES);
+        assert!(written(&kept, &journal, &left) > MIN_MESSAGE_BYTES);
     }
 }

@@ -9,7 +9,8 @@ use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use turnwright_core::prompt::{Prompt, PromptMessage};
 use turnwright_core::{
-    Finish, FinishReason, ModelFacts, ProviderFailure, ProviderFailureKind, StreamDelta, ToolChoice, Usage, text_of,
+    ConversationId, Finish, FinishReason, ModelFacts, ProviderFailure, ProviderFailureKind, StreamDelta, ToolChoice, Usage,
+    text_of,
 };
 use turnwright_engine::{ModelInfo, ModelStream, Provider, Providers};
 
@@ -76,6 +77,7 @@ pub struct ScriptedProvider {
     rule: Option<Rule>,
     asked: Mutex<Vec<String>>,
     demanded: Mutex<Vec<ToolChoice>>,
+    forgotten: Mutex<Vec<ConversationId>>,
     max_tools: Option<usize>,
 }
 
@@ -99,6 +101,11 @@ impl ScriptedProvider {
     /// What each prompt demanded that it call.
     pub fn demanded(&self) -> Vec<ToolChoice> {
         self.demanded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The conversations of which it was to keep nothing any more.
+    pub fn forgotten(&self) -> Vec<ConversationId> {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What it was asked, each prompt as lines of `user: …`, `assistant: … [calls]`, `result: …`, and whether it might call.
@@ -144,6 +151,10 @@ impl Provider for ScriptedProvider {
             }
         });
         Ok(Box::pin(stream.take_while(|item| std::future::ready(item.is_some())).filter_map(std::future::ready)))
+    }
+
+    fn forget(&self, conversation: &ConversationId) {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).push(conversation.clone());
     }
 
     fn max_tools(&self) -> Option<usize> {

@@ -37,12 +37,14 @@ fn calls_then_answers(tool: &'static str) -> Arc<ScriptedProvider> {
 async fn a_deleted_conversation_stops_its_tools_and_tells_who_waits() {
     let (begun, cancelled) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let source = ScriptedSource::new("tools", [until_cancelled("work", &begun, &cancelled)]);
-    let world = world(calls_then_answers("tools__work"), source, Setup::default()).await;
+    let provider = calls_then_answers("tools__work");
+    let world = world(provider.clone(), source, Setup::default()).await;
     let sent = world.send("go").await;
     begun.acquire().await.unwrap().forget();
     let (waited, ()) = tokio::join!(world.engine.wait(&world.id, sent.turn_id), async {
         world.engine.delete(&world.id).await.unwrap();
     });
+    assert_eq!(provider.forgotten()[0], world.id, "what is kept in memory to ask the model goes too");
     assert_eq!(waited.unwrap_err(), EngineError::NotFound { what: "conversation `c1`".to_owned() });
     cancelled.acquire().await.unwrap().forget();
 
@@ -58,13 +60,15 @@ async fn a_conversation_that_another_process_deleted_stops_its_tools_here() {
     let (begun, cancelled) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let source = Arc::new(ScriptedSource::new("tools", [until_cancelled("work", &begun, &cancelled)]));
     let disk = MemoryStore::default();
-    let process = || engine(disk.another_process(), calls_then_answers("tools__work"), source.clone(), Setup::default());
+    let provider = calls_then_answers("tools__work");
+    let process = || engine(disk.another_process(), provider.clone(), source.clone(), Setup::default());
     let (here, elsewhere) = (process(), process());
     here.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
     begun.acquire().await.unwrap().forget();
     elsewhere.delete(&id()).await.unwrap();
     cancelled.acquire().await.unwrap().forget();
     assert_eq!(here.journal(&id()).await.unwrap_err(), EngineError::NotFound { what: "conversation `c1`".to_owned() });
+    assert!(provider.forgotten().len() > 1, "here too: {:?}", provider.forgotten());
 }
 
 #[tokio::test(start_paused = true)]
