@@ -121,21 +121,23 @@ fn parse(arguments: &str) -> Result<Map<String, Value>, String> {
         return Ok(Map::new());
     }
     match serde_json::from_str(arguments) {
-        Ok(Value::Object(object)) => match too_large(arguments) {
-            None => Ok(object),
-            Some(number) => {
-                let shown: String = number.chars().take(MAX_DIGITS_TOLD).collect();
-                let rest = if shown.len() < number.len() { "…" } else { "" };
-                Err(format!(
-                    "the number {shown}{rest} in the arguments cannot be passed on as it is: whole numbers go from {} to {}",
-                    i64::MIN,
-                    u64::MAX
-                ))
-            }
-        },
+        Ok(Value::Object(object)) => number_that_would_change(arguments).map_or(Ok(object), Err),
         Ok(other) => Err(format!("the arguments must be a JSON object, not {}", kind(&other))),
         Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
     }
+}
+
+/// Why arguments, JSON text, cannot be passed on as they are written: they have a whole number of more than 64 bits, which would be another
+/// once it is read. `None` where they can.
+pub fn number_that_would_change(arguments: &str) -> Option<String> {
+    let number = too_large(arguments)?;
+    let shown: String = number.chars().take(MAX_DIGITS_TOLD).collect();
+    let rest = if shown.len() < number.len() { "…" } else { "" };
+    Some(format!(
+        "the number {shown}{rest} in the arguments cannot be passed on as it is: whole numbers go from {} to {}",
+        i64::MIN,
+        u64::MAX
+    ))
 }
 
 /// The first whole number in a JSON text that would become another one.

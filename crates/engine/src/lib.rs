@@ -66,6 +66,7 @@ mod weight;
 mod withheld;
 mod writes;
 
+pub use arguments::number_that_would_change;
 pub use asks::{Asks, Completed, Held, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use budget::Length;
 pub use budgets::Budgets;

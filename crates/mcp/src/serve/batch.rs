@@ -3,9 +3,14 @@
 //! <https://modelcontextprotocol.io/specification/2025-03-26/basic/transports>: servers must take batches, and may answer
 //! with one stream of events, in which each answer stands by itself.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use turnwright_engine::number_that_would_change;
 
 /// The revision that has batches, and the one that a client means that names none.
 const WITH_BATCHES: &str = "2025-03-26";
@@ -14,6 +19,7 @@ const MAX_MESSAGES: usize = 100;
 
 const PARSE_ERROR: i32 = -32_700;
 pub(super) const INVALID_REQUEST: i32 = -32_600;
+const INVALID_PARAMS: i32 = -32_602;
 
 /// What was posted.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,8 +49,45 @@ pub(super) fn posted(body: &[u8], headers: &HeaderMap) -> Posted {
             Posted::Refused(format!("the batch has {count} messages, limit {MAX_MESSAGES}; send them in several"))
         }
         _ if messages.iter().any(is_opening) => Posted::Refused("`initialize` must not be part of a batch".to_owned()),
-        _ => Posted::Many(messages),
+        _ => changed_number_of_many(body).map_or(Posted::Many(messages), Posted::Refused),
     }
+}
+
+/// A message that calls a tool, as far as it is looked at.
+#[derive(Deserialize)]
+struct Calling<'a> {
+    #[serde(default)]
+    id: Value,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Arguments<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// The error for a call whose arguments have a number that would be another once it is read; its tool would be called with that.
+pub(super) fn changed_number(body: &[u8]) -> Option<Value> {
+    let (id, why) = changed_number_of(body)?;
+    Some(error(INVALID_PARAMS, &why, &id))
+}
+
+fn changed_number_of(message: &[u8]) -> Option<(Value, String)> {
+    let calling: Calling<'_> = serde_json::from_slice(message).ok()?;
+    if calling.method != "tools/call" {
+        return None;
+    }
+    let given: Arguments<'_> = serde_json::from_str(calling.params?.get()).ok()?;
+    Some((calling.id, number_that_would_change(given.arguments?.get())?))
+}
+
+fn changed_number_of_many(body: &[u8]) -> Option<String> {
+    let messages: Vec<&RawValue> = serde_json::from_slice(body).ok()?;
+    messages.into_iter().find_map(|message| changed_number_of(message.get().as_bytes())).map(|(_, why)| why)
 }
 
 /// The error for a body that is no message: its status, and what is said.
@@ -73,6 +116,21 @@ fn id_of(message: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_with_a_number_that_would_be_another_is_refused_by_its_id() {
+        let call =
+            |number: &str| format!(r#"{{"id":7,"method":"tools/call","params":{{"name":"t","arguments":{{"at":{number}}}}}}}"#);
+        let why = "the number 123456789012345678901 in the arguments cannot be passed on as it is: \
+                   whole numbers go from -9223372036854775808 to 18446744073709551615";
+        let large = call("123456789012345678901");
+        assert_eq!(changed_number(large.as_bytes()), Some(error(INVALID_PARAMS, why, &json!(7))));
+        for other in [call("18446744073709551615"), call("1e300"), large.replace("tools/call", "prompts/get"), "[".to_owned()] {
+            assert_eq!(changed_number(other.as_bytes()), None, "{other}");
+        }
+        let batch = format!("[{},{large}]", call("1"));
+        assert_eq!(posted(batch.as_bytes(), &HeaderMap::new()), Posted::Refused(why.to_owned()));
+    }
 
     #[test]
     fn a_batch_is_taken_from_clients_of_the_revision_that_has_them() {

@@ -130,6 +130,9 @@ impl HttpEndpoint {
         };
         match batch::posted(&sent, &head.headers) {
             Posted::One => {
+                if let Some(error) = batch::changed_number(&sent) {
+                    return refusal(StatusCode::OK, &error);
+                }
                 let answer = self.service.handle(http::Request::from_parts(head, Whole::of(sent.clone()))).await;
                 as_message(answer, &sent).await
             }

@@ -108,7 +108,8 @@ fn waiting(journal: &Journal) -> impl Iterator<Item = Interrupt> {
 impl Answer {
     /// What an answer says; refused where it is of another conversation, or does not fit what was asked for.
     fn read(conversation: &ConversationId, answer: &Resume, journal: &Journal) -> Result<Self, ApiError> {
-        let given = answer.payload.as_ref().filter(|payload| !payload.is_null());
+        let given = answer.payload().filter(|payload| !payload.is_null());
+        let given = given.as_ref();
         let wrong = |what: String| ApiError::invalid(format!("the payload for `{}` {what}", answer.interrupt_id));
         if let Some(other) = given.filter(|payload| !payload.is_object()) {
             return Err(wrong(format!("is {}, it must be an object", shown_name(&other.to_string()))));
@@ -137,7 +138,7 @@ impl Answer {
         };
         let arguments = match field("editedArgs").filter(|_| is_approved) {
             None => None,
-            Some(Value::Object(edited)) => Some(Value::Object(edited.clone()).to_string()),
+            Some(Value::Object(_)) => answer.edited_arguments().map(str::to_owned),
             Some(other) => {
                 return Err(wrong(format!("has {} as `editedArgs`, it must be an object", shown_name(&other.to_string()))));
             }
@@ -169,7 +170,10 @@ impl Answer {
 fn reply(answer: &Resume) -> Reply {
     let declines = answer.metadata.as_ref().and_then(|data| data.get("turnwright")?.get("action")?.as_str()) == Some("decline");
     match answer.status {
-        Status::Resolved => Reply::accept(answer.payload.as_ref().and_then(Value::as_object).cloned()),
+        Status::Resolved => match answer.payload() {
+            Some(Value::Object(content)) => Reply::accept(Some(content)),
+            Some(_) | None => Reply::accept(None),
+        },
         Status::Cancelled if declines => Reply::of(AnswerAction::Decline),
         Status::Cancelled => Reply::of(AnswerAction::Cancel),
     }

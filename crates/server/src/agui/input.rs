@@ -1,9 +1,11 @@
 //! What a request of AG-UI says. Pure.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use turnwright_core::{ContentBlock, EmbeddedResource, ToolDefinition};
 use turnwright_host::import;
@@ -76,12 +78,26 @@ pub(crate) struct Resume {
     /// The interrupt.
     pub(crate) interrupt_id: String,
     pub(crate) status: Status,
-    /// The answer.
+    /// The answer, as it was written: read, a number of more digits than fit would be another.
     #[serde(default)]
-    pub(crate) payload: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    payload: Option<Box<RawValue>>,
     /// What the page knows of it besides.
     #[serde(default)]
     pub(crate) metadata: Option<Value>,
+}
+
+impl Resume {
+    /// The answer.
+    pub(crate) fn payload(&self) -> Option<Value> {
+        serde_json::from_str(self.payload.as_ref()?.get()).ok()
+    }
+
+    /// The arguments of a call as a person changed them, as they were written.
+    pub(crate) fn edited_arguments(&self) -> Option<&str> {
+        let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(self.payload.as_ref()?.get()).ok()?;
+        fields.get("editedArgs").map(|arguments| arguments.get())
+    }
 }
 
 /// What became of an interrupt.

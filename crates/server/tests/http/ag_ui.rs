@@ -79,6 +79,26 @@ async fn a_fresh_page_of_ag_ui_is_told_what_was_said_and_what_is_asked_and_can_a
 }
 
 #[tokio::test]
+async fn arguments_that_a_page_of_ag_ui_changes_keep_their_numbers_or_are_refused() {
+    let server = server([Answer::whole([call(0, "lab__touch", r#"{"at":1}"#)]), Answer::whole([text("Touched.")])]);
+    let asked = server.run(body("r1", &said("Touch!"))).await.last().unwrap()["outcome"]["interrupts"][0]["id"].clone();
+    let answer = async |number: &str| {
+        let mut answer = body("r2", &json!([]));
+        let payload = json!({"approved": true, "editedArgs": {"at": "NUMBER"}});
+        answer["resume"] = json!([{"interruptId": asked, "status": "resolved", "payload": payload}]);
+        let written = answer.to_string().replace("\"NUMBER\"", number);
+        let request = Request::post("/ag-ui").header("host", "127.0.0.1:8700").header("content-type", "application/json");
+        let told = server.ask(request.body(Body::from(written)).unwrap()).await;
+        (told.body, server.source.effects().len())
+    };
+    let (told, effects) = answer("123456789012345678901").await;
+    assert!(told.contains("the number 123456789012345678901 in the arguments cannot be passed on"), "{told}");
+    assert_eq!(effects, 0);
+    let (told, effects) = answer("18446744073709551615").await;
+    assert!(told.contains("18446744073709551615") && effects == 1, "{told}");
+}
+
+#[tokio::test]
 async fn a_result_of_ag_ui_says_first_that_a_person_changed_the_arguments() {
     let server = server([Answer::whole([call(0, "lab__touch", r#"{"at":1}"#)]), Answer::whole([text("Touched.")])]);
     let asked = server.run(body("r1", &said("Touch!"))).await.last().unwrap()["outcome"]["interrupts"][0]["id"].clone();
