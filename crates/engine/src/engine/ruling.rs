@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use turnwright_core::policy::{
     Action, Asked, Explanation, Policy, Reach, ReadyRule, Remembered, RuleError, RuleText, Scope, Verdict, Whose,
 };
-use turnwright_core::{ApproveMode, ConversationId, Journal, TurnId};
+use turnwright_core::{ApproveMode, ConversationId, Journal, TurnId, TurnStatus};
 
 use super::{Conversation, Engine, not_there};
 use crate::inner::Inner;
@@ -70,7 +70,7 @@ impl Engine {
         self.inner.policy.configured()
     }
 
-    /// The rules that were remembered, hold and concern the user for whom this handle acts, the oldest first.
+    /// The rules that were remembered, hold, or will again where a turn is tried again, and concern the user for whom this handle acts, the oldest first.
     pub async fn rules(&self) -> Vec<Remembered> {
         self.inner.refresh_rules().await;
         let open = self.inner.store.open_turns().await.unwrap_or_else(|error| {
@@ -83,10 +83,10 @@ impl Engine {
                 Reach::Everyone => true,
                 Reach::User(user) => *user == self.user,
                 Reach::Conversation(conversation) => self.conversation(conversation).await.is_ok(),
-                // That of a turn which is over holds again if the turn is tried again. None is ever taken away, so no journal is read.
                 Reach::Turn(conversation, turn) => {
                     let is_open = open.iter().any(|open| open.conversation == *conversation && open.turn == *turn);
-                    is_open && self.conversation(conversation).await.is_ok()
+                    self.conversation(conversation).await.is_ok()
+                        && (is_open || self.may_hold_again(rule, conversation, *turn).await)
                 }
             };
             if is_own {
@@ -94,6 +94,21 @@ impl Engine {
             }
         }
         own
+    }
+
+    /// Whether a rule of a turn that is over holds once more where the turn is tried again. One that never can is forgotten: no journal is
+    /// read for it the next time.
+    async fn may_hold_again(&self, rule: &Remembered, conversation: &ConversationId, turn: TurnId) -> bool {
+        let look = |journal: &Journal| {
+            let newest = journal.turn()?;
+            let is_completed = newest.id() == turn && newest.ended() == Some(&TurnStatus::Completed);
+            Some((newest.id() == turn && !is_completed, newest.id().0 > turn.0 || is_completed))
+        };
+        let Ok(Some((may_hold, is_past))) = self.look(conversation, look).await else { return false };
+        if is_past && let Err(error) = self.inner.rules.remove(rule).await {
+            tracing::debug!(rule = rule.id, %error, "a rule of a turn that is over stays stored");
+        }
+        may_hold
     }
 
     /// Remembers a rule.

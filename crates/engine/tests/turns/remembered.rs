@@ -11,7 +11,7 @@ use turnwright_core::policy::{Action, PredicateText, Reach, RuleText, Scope, Tes
 use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Declared, Entry, Seq, TurnId, Verdict};
 use turnwright_engine::{
     Append, CONVERSATION_DOCUMENTS, Choice, ConversationRecord, Document, Documents, EngineError, KeptBy, NewConversation,
-    NewMessage, NewRule, Remember, SideRecord, Store, StoreError, ToolOutput, TurnState,
+    NewMessage, NewRule, Remember, SettingsOverlay, SideRecord, Store, StoreError, ToolOutput, TurnState,
 };
 use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, record, text,
@@ -120,6 +120,33 @@ async fn a_rule_of_a_turn_is_told_for_as_long_as_that_is_open() {
     world.engine.decide(&world.id, other, choice(Verdict::Allow)).await.unwrap();
     assert_eq!(world.engine.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap(), completed());
     assert_eq!(world.engine.rules().await, []);
+}
+
+#[tokio::test]
+async fn a_rule_of_a_turn_that_can_be_tried_again_is_told_and_can_be_taken_away_before() {
+    for is_removed in [false, true] {
+        let again = [Answer::whole([write(0, "/a/b")]), Answer::whole([text("Done.")])];
+        let world = waits(&["/a", "/b"], again).await;
+        let remember = Some(Remember::proposed(Scope::Turn));
+        let decided =
+            world.engine.decide_and_remember(&world.id, first_call(), choice(Verdict::Allow), remember).await.unwrap();
+        let rule = decided.remembered.unwrap();
+        world.engine.cancel(&world.id, None).await.unwrap();
+        let TurnState::Ended(_) = world.engine.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap() else {
+            panic!("it was stopped")
+        };
+        let listed = world.engine.rules().await;
+        assert_eq!(listed, [rule]);
+        if is_removed {
+            world.engine.remove_rule(&listed[0].id).await.unwrap();
+        }
+        let turn = world.engine.retry(&world.id, SettingsOverlay::default()).await.unwrap();
+        let expected = if is_removed { TurnState::Parked } else { completed() };
+        assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), expected);
+        if !is_removed {
+            assert_eq!(world.engine.rules().await, []);
+        }
+    }
 }
 
 #[tokio::test]
