@@ -118,6 +118,15 @@ pub(crate) fn asked<'a>(settings: &TurnSettings, definition: &'a ToolDefinition,
     }
 }
 
+/// The result of a call that cannot start. One that was started before may have happened then.
+fn not_run(call: &CallView<'_>, kind: ToolErrorKind, why: &str) -> ToolResult {
+    if call.starts == 0 {
+        return ToolResult::failed(call.id, kind, format!("`{}` did not run: {why}.", call.name));
+    }
+    let text = format!("`{}` was interrupted: it may or may not have happened. It did not run again: {why}.", call.name);
+    ToolResult::failed(call.id, ToolErrorKind::Interrupted, text)
+}
+
 impl TurnRuler<'_> {
     fn offered(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.offered.iter().chain(&self.found).find(|definition| definition.name == name)
@@ -238,8 +247,7 @@ impl Ruler for TurnRuler<'_> {
                 );
                 return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::Interrupted, text));
             }
-            let text = format!("`{}` did not run: it is not there at the moment.", call.name);
-            return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::Unavailable, text));
+            return StartRuling::Refuse(not_run(call, ToolErrorKind::Unavailable, "it is not there at the moment"));
         };
         let is_set_aside = self.catalog.changed.contains_key(call.name);
         // A task is only asked for.
@@ -247,16 +255,13 @@ impl Ruler for TurnRuler<'_> {
             if self.settings.approve == ApproveMode::Ask {
                 return StartRuling::DefinitionChanged { definition_hash: tool.hash.to_string() };
             }
-            let text = format!("`{}` did not run: its definition changed since it was allowed.", call.name);
-            return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::PermissionDenied, text));
+            let why = "its definition changed since it was allowed";
+            return StartRuling::Refuse(not_run(call, ToolErrorKind::PermissionDenied, why));
         }
         let arguments = match self.validators.check(&tool.hash, &tool.definition.input_schema, call.arguments) {
             Ok(arguments) => arguments,
             Err(_) if call.task.is_some() => Map::new(),
-            Err(problem) => {
-                let text = format!("`{}` did not run: {problem}.", call.name);
-                return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, text));
-            }
+            Err(problem) => return StartRuling::Refuse(not_run(call, ToolErrorKind::InvalidArguments, &problem)),
         };
         let replayable = tool.definition.declared.is_replayable();
         let is_the_same =

@@ -351,6 +351,9 @@ impl Turn {
         if !fits {
             return Err("the question does not fit the call's state");
         }
+        if let (QuestionReason::DefinitionChanged, CallState::Started { .. }) = (question.reason, &call.state) {
+            call.starts = call.starts.saturating_sub(1);
+        }
         call.state = CallState::Asked(question.clone());
         Ok(())
     }

@@ -91,6 +91,8 @@ pub struct CallView<'a> {
     pub decided_hash: Option<&'a str>,
     /// Counts the decisions about it, part of its idempotency key.
     pub attempt: u32,
+    /// How often it was started so far: where it was, it may have happened, whatever became of it.
+    pub starts: u32,
     /// Of what that key is made: as it was where it started before.
     pub key: KeyForm,
     /// Why it was denied, where it was.
@@ -116,6 +118,8 @@ pub(super) struct Call {
     pub(super) edited: bool,
     pub(super) decided_hash: Option<Arc<str>>,
     pub(super) attempt: u32,
+    /// How often it was started, but where its source found before that it should not be.
+    pub(super) starts: u32,
     /// Of what its idempotency key is made, once it has started.
     key: KeyForm,
     pub(super) denial: Option<Arc<str>>,
@@ -157,6 +161,7 @@ impl Call {
             edited: false,
             decided_hash: None,
             attempt: 0,
+            starts: 0,
             key: KeyForm::OfConversation,
             denial: None,
             is_declined_loop: false,
@@ -189,6 +194,7 @@ impl Call {
         }
         self.state = CallState::Started { epoch, replayable: started.replayable };
         self.key = started.key;
+        self.starts = self.starts.saturating_add(1);
         Ok(())
     }
 
@@ -251,6 +257,7 @@ impl Call {
             is_allowed: matches!(self.state, CallState::Allowed | CallState::Started { .. } | CallState::Parked),
             decided_hash: self.decided_hash.as_deref(),
             attempt: self.attempt,
+            starts: self.starts,
             key: match self.state {
                 CallState::Started { .. } | CallState::Parked => self.key,
                 CallState::Undecided
@@ -287,7 +294,11 @@ impl SyntheticResult {
                 return ToolResult::of(call.id, crate::Outcome::Success, text);
             }
             Self::Denied => {
-                let text = format!("This call was {}. It did not run.", call.denial.unwrap_or("denied"));
+                let denied = call.denial.unwrap_or("denied");
+                let text = match call.starts {
+                    0 => format!("This call was {denied}. It did not run."),
+                    _ => format!("This call was {denied}. It did not run again; before that it may or may not have happened."),
+                };
                 return ToolResult::of(call.id, crate::Outcome::Denied, text);
             }
             Self::Cancelled => (K::Cancelled, "The user stopped the turn before this ran."),

@@ -166,10 +166,10 @@ impl Turn {
                     | QuestionReason::DefinitionChanged
                     | QuestionReason::ClientTool
                     | QuestionReason::Loop,
-                ) => CallNeed::Answer(result),
+                ) => CallNeed::Answer(Self::in_place_of(result, call)),
             },
             CallState::Undecided => give_up.or_else(|| self.one_too_many(call)).map_or(CallNeed::Decide, CallNeed::Answer),
-            CallState::Allowed => give_up.map_or(CallNeed::Start, CallNeed::Answer),
+            CallState::Allowed => give_up.map_or(CallNeed::Start, |result| CallNeed::Answer(Self::in_place_of(result, call))),
             CallState::Parked => match give_up {
                 Some(_) => CallNeed::Answer(SyntheticResult::Unanswered),
                 None if call.has_all_answers() => CallNeed::Start,
@@ -179,6 +179,11 @@ impl Turn {
             },
         };
         Some(PendingCall { call: call.id, need })
+    }
+
+    /// The result of a call that starts no more: of one that was to start once more it is not known what the first time came to.
+    fn in_place_of(result: SyntheticResult, call: &Call) -> SyntheticResult {
+        if call.starts == 0 { result } else { SyntheticResult::Interrupted }
     }
 
     /// What an allowed call needs whose tool is not the one any more that it was allowed with. One that was started before

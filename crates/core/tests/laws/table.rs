@@ -3,7 +3,7 @@
 use serde_json::json;
 use turnwright_core::{
     ApproveMode, CallNeed, CutOffCause, Entry, FinishReason, PendingCall, ProviderFailure, ProviderFailureKind, QuestionReason,
-    Step, StopReason, SyntheticResult, TaskAccepted, TurnStatus, Verdict,
+    Step, StopReason, SyntheticResult, TaskAccepted, TurnStatus, Verdict, text_of,
 };
 
 use crate::told::{
@@ -180,6 +180,31 @@ fn an_unsafe_call_of_a_driver_that_is_gone_is_asked_about() {
     let again = told.decides(id, Verdict::RunAgain);
     assert_eq!(needs(&again), [CallNeed::Start]);
     assert_eq!(again.turn().call(id).map(|call| call.attempt), Some(2), "another decision, another idempotency key");
+}
+
+#[test]
+fn a_call_that_may_have_run_is_not_said_not_to_have_when_it_does_not_run_again() {
+    let id = call_id(FIRST, 0);
+    let told = Told::new(settings()).asks_for(1).decides(id, Verdict::Allow).tell(started(id, false)).tell(claimed(2));
+    let again = told.tell(question(id, QuestionReason::UnknownOutcome)).decides(id, Verdict::RunAgain);
+    assert_eq!(needs(&again.clone().tell(cancel(1))), [CallNeed::Answer(SyntheticResult::Interrupted)]);
+
+    let asked = again.tell(question(id, QuestionReason::DefinitionChanged));
+    assert_eq!(needs(&asked.clone().tell(cancel(1))), [CallNeed::Answer(SyntheticResult::Interrupted)]);
+    let denied = asked.decides(id, Verdict::Deny);
+    assert_eq!(needs(&denied), [CallNeed::Answer(SyntheticResult::Denied)]);
+    let result = SyntheticResult::Denied.result(&denied.turn().call(id).unwrap());
+    let said = "This call was denied by the user. It did not run again; before that it may or may not have happened.";
+    assert_eq!(text_of(&result.content), said);
+}
+
+#[test]
+fn a_call_whose_source_did_not_call_it_did_not_run() {
+    let id = call_id(FIRST, 0);
+    let told = Told::new(settings()).asks_for(1).decides(id, Verdict::Allow).tell(started(id, false));
+    let asked = told.tell(question(id, QuestionReason::DefinitionChanged));
+    assert_eq!(needs(&asked.clone().tell(cancel(1))), [CallNeed::Answer(SyntheticResult::Cancelled)]);
+    assert_eq!(asked.turn().call(id).map(|call| call.starts), Some(0));
 }
 
 #[test]

@@ -239,6 +239,7 @@ fn begins(ruler: &mut TurnRuler<'_>, id: CallId, call: &ToolCall) -> Known {
         is_allowed: true,
         decided_hash: None,
         attempt: 1,
+        starts: 0,
         key: KeyForm::OfConversation,
         denial: None,
         task: None,

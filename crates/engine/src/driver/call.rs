@@ -144,6 +144,21 @@ enum Ending {
     Stopped(Stop, Option<ToolError>),
 }
 
+/// Whether a call starts for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    First,
+    /// This driver or another started it before: what came of that is not known.
+    Again,
+}
+
+impl Start {
+    fn of(live: &Live, id: CallId) -> Self {
+        let is_again = live.lock().journal.turn().and_then(|turn| turn.call(id)).is_some_and(|call| call.starts > 1);
+        if is_again { Self::Again } else { Self::First }
+    }
+}
+
 /// Why a call was told to end.
 #[derive(Debug, Clone, Copy)]
 enum Stop {
@@ -169,7 +184,7 @@ impl Ending {
                 let text = format!("`{name}` wants something of the user and does not say what.");
                 ToolResult::failed(id, ToolErrorKind::ExecutionFailed, text)
             }
-            Self::Returned(Ok(Made { reply: ToolReply::Changed, .. })) => changed(id, name),
+            Self::Returned(Ok(Made { reply: ToolReply::Changed, .. })) => changed(id, name, Start::First),
             Self::Returned(Ok(Made { reply: ToolReply::Done(output), is_cached })) => ToolResult {
                 call: id,
                 outcome: if output.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success },
@@ -275,9 +290,9 @@ impl CallJob {
             self.halts.cancelled().await;
             return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It was not begun by this process.", None));
         }
+        let start = Start::of(&self.live, self.id);
         if context.task.is_none() && (self.cancel.is_cancelled() || is_stopped(&self.live)) {
-            let text = format!("The user stopped the turn before `{}` began; it did not run.", tool.definition.name);
-            return Rest::Result(ToolResult::failed(self.id, ToolErrorKind::Interrupted, text));
+            return Rest::Result(not_begun(self.id, &tool.definition.name, start));
         }
         let work = make(&self.aids.cache, &tool, call, context, parking);
         let work = AssertUnwindSafe(under(self.fence.as_ref(), &self.cancel, work)).catch_unwind();
@@ -337,7 +352,7 @@ impl CallJob {
                 let source = tool.source.name().to_owned();
                 return Rest::Asks(Elicited { call: self.id, source, asks, waits: Waits::Parked { resume } });
             }
-            Ending::Returned(Ok(Made { reply: ToolReply::Changed, .. })) => return Rest::Changed(changed(self.id, name)),
+            Ending::Returned(Ok(Made { reply: ToolReply::Changed, .. })) => return Rest::Changed(changed(id, name, start)),
             ending => {
                 has_called = ending.has_called();
                 ending.result(self.id, name)
@@ -440,8 +455,24 @@ fn stopped(id: CallId, kind: ToolErrorKind, why: &str, said: Option<ToolError>) 
     ToolResult { diagnostic: said.diagnostic, ..ToolResult::failed(id, kind, text) }
 }
 
-fn changed(id: CallId, name: &str) -> ToolResult {
-    let text = format!("`{name}` did not run: its definition changed since it was allowed.");
+/// What a call comes to that was stopped before its tool was called.
+fn not_begun(id: CallId, name: &str, start: Start) -> ToolResult {
+    let text = match start {
+        Start::First => format!("The user stopped the turn before `{name}` began; it did not run."),
+        Start::Again => {
+            format!("The user stopped the turn before `{name}` began again. Before that it may or may not have happened.")
+        }
+    };
+    ToolResult::failed(id, ToolErrorKind::Interrupted, text)
+}
+
+fn changed(id: CallId, name: &str, start: Start) -> ToolResult {
+    let why = "its definition changed since it was allowed";
+    if start == Start::Again {
+        let text = format!("`{name}` was interrupted: it may or may not have happened. It did not run again: {why}.");
+        return ToolResult::failed(id, ToolErrorKind::Interrupted, text);
+    }
+    let text = format!("`{name}` did not run: {why}.");
     ToolResult::failed(id, ToolErrorKind::PermissionDenied, text)
 }
 
