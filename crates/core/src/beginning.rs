@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::Seq;
 
-/// The first entries of several journals, which are the very same in each: those through [`Beginning::last`]. Journals have equal
+/// The first entries of several journals, which are the very same in each: those through [`SharedBeginning::last`]. Journals have equal
 /// ones where one was made of the other's entries in this process; it is never said of others, though they may say the same.
 #[derive(Debug, Clone)]
-pub struct Beginning(Arc<Seq>);
+pub struct SharedBeginning(Arc<Seq>);
 
-impl Beginning {
+impl SharedBeginning {
     /// One that no journal has yet.
     pub(crate) fn new(last: Seq) -> Self {
         Self(Arc::new(last))
@@ -22,15 +22,15 @@ impl Beginning {
     }
 }
 
-impl PartialEq for Beginning {
+impl PartialEq for SharedBeginning {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Beginning {}
+impl Eq for SharedBeginning {}
 
-impl Hash for Beginning {
+impl Hash for SharedBeginning {
     fn hash<H: Hasher>(&self, state: &mut H) {
         Arc::as_ptr(&self.0).hash(state);
     }

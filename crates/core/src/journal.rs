@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::budgets::Books;
 use crate::compaction::Compaction;
 use crate::{
-    AssistantMessage, Beginning, CallId, Control, Entry, MessageId, Seq, StoredEntry, ToolDefinition, ToolResult, Turn, TurnId,
+    AssistantMessage, CallId, Control, Entry, MessageId, Seq, SharedBeginning, StoredEntry, ToolDefinition, ToolResult, Turn,
+    TurnId,
 };
 
 /// For how many items more than it has a copied list has room, about a turn of a few calls.
@@ -52,7 +53,7 @@ impl JournalError {
 #[derive(Debug, Clone, Default)]
 pub struct Journal {
     /// Where others begin with the very same entries.
-    beginning: Option<Beginning>,
+    beginning: Option<SharedBeginning>,
     entries: Arc<Vec<StoredEntry>>,
     /// The turns that there were, oldest first: where looking back begins.
     turns: Arc<Vec<TurnId>>,
@@ -127,12 +128,12 @@ impl Journal {
         let entries = self.entries.get(..index(last)?.checked_add(1)?)?;
         // They fitted when they were taken.
         let mut journal = Self::replay(entries.iter().cloned()).ok()?;
-        journal.beginning = Some(Beginning::new(last));
+        journal.beginning = Some(SharedBeginning::new(last));
         Some(journal)
     }
 
     /// The entries that others begin with too, where it was made from such.
-    pub fn beginning(&self) -> Option<&Beginning> {
+    pub fn beginning(&self) -> Option<&SharedBeginning> {
         self.beginning.as_ref()
     }
 

@@ -41,7 +41,7 @@ mod tried;
 mod turn;
 
 pub use assembler::{Assembler, StreamDelta};
-pub use beginning::Beginning;
+pub use beginning::SharedBeginning;
 pub use brought::{NotShown, is_text_type};
 pub use budgets::{BudgetStop, Reserved};
 pub use content::{ContentBlock, EmbeddedResource, is_blank, text_of};

@@ -11,9 +11,9 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::{
-    ApprovalId, AssistantBlock, AssistantMessage, Beginning, CallId, ContentBlock, Context, Control, ConversationId, Entry,
-    Journal, MessageId, QuestionReason, Seq, StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult,
-    TurnSettings, UserMessage,
+    ApprovalId, AssistantBlock, AssistantMessage, CallId, ContentBlock, Context, Control, ConversationId, Entry, Journal,
+    MessageId, QuestionReason, Seq, SharedBeginning, StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind,
+    ToolResult, TurnSettings, UserMessage,
 };
 
 /// What a model is asked.
@@ -39,7 +39,7 @@ pub struct PromptOf<'a> {
     /// The conversation.
     pub id: &'a ConversationId,
     /// The entries with which others begin too, where it was made from such.
-    pub beginning: Option<&'a Beginning>,
+    pub beginning: Option<&'a SharedBeginning>,
 }
 
 impl Prompt<'_> {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use turnwright_core::prompt::{Prompt, PromptMessage, ShownResult};
-use turnwright_core::{Beginning, Origin, Seq, ToolDefinition};
+use turnwright_core::{Origin, Seq, SharedBeginning, ToolDefinition};
 
 use crate::dialect::{Body, Target};
 use crate::facts::ModelFacts;
@@ -44,7 +44,7 @@ struct Tools {
 /// The messages of entries with which several conversations begin.
 #[derive(Debug)]
 struct Begun {
-    beginning: Beginning,
+    beginning: SharedBeginning,
     /// As in a body of `bytes` alone, before it is finished.
     written: Box<dyn Any + Send + Sync>,
     bytes: Vec<u8>,
@@ -109,7 +109,7 @@ impl Kept {
 
     /// Takes what other conversations with the same target that begin with the same entries can go on from: the first messages, and
     /// the tools. `None` where none are shared, or there is little of them. This conversation needs it no more.
-    pub fn take_beginning(&mut self) -> Option<(Beginning, Self)> {
+    pub fn take_beginning(&mut self) -> Option<(SharedBeginning, Self)> {
         let begun = self.begun.take()?;
         Some((begun.beginning.clone(), Self { bytes: begun.bytes.len(), begun: Some(begun), ..self.for_another() }))
     }
@@ -249,7 +249,7 @@ fn finish<W: MessageWriter>(writer: &W, newest: usize, end: usize, target: &Targ
 
 impl Begun {
     /// What of `out` is written by now; nothing where it is little.
-    fn of<W: MessageWriter>(beginning: &Beginning, written: &Written<W>, out: &[u8]) -> Option<Self> {
+    fn of<W: MessageWriter>(beginning: &SharedBeginning, written: &Written<W>, out: &[u8]) -> Option<Self> {
         let bytes = out.get(written.range.clone()).filter(|bytes| bytes.len() >= MIN_SHARED_BYTES)?.to_vec();
         let written = Written {
             newest: written.newest.saturating_sub(written.range.start),

@@ -61,21 +61,21 @@ pub(crate) struct State {
     pub(crate) chosen: Arc<Chosen>,
     pub(crate) last_used: u64,
     /// With what another conversation began last.
-    shared: Option<Box<Beginning>>,
+    shared: Option<Box<JournalBeginning>>,
     weight: usize,
     overlay_weight: usize,
 }
 
 /// The first entries of a journal, folded: other conversations begin with them.
 #[derive(Debug, Clone)]
-pub(crate) struct Beginning {
+pub(crate) struct JournalBeginning {
     journal: Journal,
     weight: usize,
     /// The artifacts that it links to.
     holds: Vec<String>,
 }
 
-impl Beginning {
+impl JournalBeginning {
     pub(crate) fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -182,7 +182,7 @@ impl Live {
     }
 
     /// The same, of a conversation that begins with what another said.
-    pub(crate) fn beginning_with(self, beginning: Beginning) -> Self {
+    pub(crate) fn beginning_with(self, beginning: JournalBeginning) -> Self {
         {
             let mut state = self.lock();
             state.journal = beginning.journal;
@@ -369,14 +369,14 @@ impl State {
 
     /// The entries through a place, folded once for all conversations that begin with them one after another; nothing where there
     /// are not so many.
-    pub(crate) fn beginning(&mut self, through: Seq) -> Option<Beginning> {
+    pub(crate) fn beginning(&mut self, through: Seq) -> Option<JournalBeginning> {
         if let Some(shared) = self.shared.as_ref().filter(|shared| shared.journal.last_seq() == Some(through)) {
-            return Some(Beginning::clone(shared));
+            return Some(JournalBeginning::clone(shared));
         }
         let journal = self.journal.begin_with(through)?;
         let entries = || journal.entries().iter().map(|stored| &*stored.entry);
         let (weight, holds) = (entries().map(weight::of_entry).sum(), artifacts_of(entries()));
-        let beginning = Beginning { journal, weight, holds };
+        let beginning = JournalBeginning { journal, weight, holds };
         self.shared = Some(Box::new(beginning.clone()));
         Some(beginning)
     }

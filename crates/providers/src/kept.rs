@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
 use turnwright_core::prompt::PromptOf;
-use turnwright_core::{Beginning, ConversationId};
+use turnwright_core::{ConversationId, SharedBeginning};
 use turnwright_dialects::Kept;
 
 /// The most bytes that are kept for all conversations of an endpoint.
@@ -29,7 +29,7 @@ struct Cache {
     /// schemas into a dialect's form costs more than all the rest of a short request.
     by_model: LruCache<String, Kept>,
     /// The messages with which several conversations begin: each of them goes on from there.
-    by_beginning: LruCache<(Beginning, String), Kept>,
+    by_beginning: LruCache<(SharedBeginning, String), Kept>,
     bytes: usize,
 }
 

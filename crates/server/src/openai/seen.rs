@@ -43,13 +43,13 @@ pub(crate) struct SeenMessages(Mutex<Seen>);
 
 #[derive(Debug)]
 struct Seen {
-    found: LruCache<u64, Beginning>,
+    found: LruCache<u64, ReadMessages>,
     bytes: usize,
 }
 
-/// The first `count` of these.
+/// Messages with which requests begin, as they were read: the first `count` of these.
 #[derive(Debug)]
-struct Beginning {
+struct ReadMessages {
     items: Arc<[Arc<Item>]>,
     count: usize,
     /// How long all of them are, which may be held by this alone.
@@ -128,7 +128,7 @@ impl Seen {
         let shared: Arc<[Arc<Item>]> = items.into();
         for count in [Some(items.len()), answered.filter(|count| *count < items.len())].into_iter().flatten() {
             let Some(hash) = beginnings.before(Some(count)) else { continue };
-            let before = self.found.put(hash, Beginning { items: shared.clone(), count, bytes, marked: None });
+            let before = self.found.put(hash, ReadMessages { items: shared.clone(), count, bytes, marked: None });
             self.bytes = self.bytes.saturating_add(bytes).saturating_sub(before.map_or(0, |before| before.bytes));
         }
         while self.bytes > MAX_BYTES

@@ -10,14 +10,14 @@ use super::statements as sql;
 
 /// The entries that a conversation shows and does not have itself.
 #[derive(Debug, Clone, Copy)]
-struct Beginning {
+struct BorrowedEntries {
     /// The key under which they lie.
     key: i64,
     /// The place of the last of them.
     through: i64,
 }
 
-impl Beginning {
+impl BorrowedEntries {
     fn of(connection: &Connection, conversation: i64) -> rusqlite::Result<Option<Self>> {
         let read = |row: &Row<'_>| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get::<_, Option<i64>>(1)?));
         let named = connection.prepare_cached(sql::BEGINNING)?.query_row((conversation,), read).optional()?.flatten();
@@ -36,7 +36,7 @@ impl Beginning {
 
 /// Lets a conversation that has no entries begin with those of another through a place.
 pub(super) fn share(connection: &Connection, source: i64, through: i64, conversation: i64) -> rusqlite::Result<()> {
-    let own = Beginning::of(connection, source)?;
+    let own = BorrowedEntries::of(connection, source)?;
     let (key, shared) = match own {
         Some(own) => (own.key, own.through.min(through)),
         None => (source, through),
@@ -51,7 +51,7 @@ pub(super) fn share(connection: &Connection, source: i64, through: i64, conversa
 
 /// Removes the entries of a conversation whose row is removed, but for what others show of them.
 pub(super) fn forget(connection: &Connection, conversation: i64) -> rusqlite::Result<Forgotten> {
-    let beginning = Beginning::of(connection, conversation)?;
+    let beginning = BorrowedEntries::of(connection, conversation)?;
     if let Some(through) = shared_through(connection, conversation)? {
         let lowest: Option<i64> = connection.prepare_cached(sql::LOWEST_BEGINNING)?.query_row((), |row| row.get(0))?;
         let free = lowest.unwrap_or_default().min(0).saturating_sub(1);
@@ -64,7 +64,7 @@ pub(super) fn forget(connection: &Connection, conversation: i64) -> rusqlite::Re
 
 /// What is to be released once the row of a conversation is gone.
 #[must_use]
-pub(super) struct Forgotten(Option<Beginning>);
+pub(super) struct Forgotten(Option<BorrowedEntries>);
 
 impl Forgotten {
     pub(super) fn release(self, connection: &Connection) -> rusqlite::Result<()> {
