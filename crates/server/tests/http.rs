@@ -29,6 +29,7 @@ mod leaving;
 mod limits;
 mod long;
 mod named;
+mod older_pages;
 mod operating;
 mod page_tools;
 mod pages;

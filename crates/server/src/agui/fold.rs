@@ -21,11 +21,21 @@ use crate::waiting::{in_words, sampling};
 /// Why a run ended where the model said nothing that counts: in a word, and for people.
 const REFUSED: (&str, &str) = ("content_filter", "The model refused, or its provider withheld the answer.");
 
+/// What a page knows of the protocol, by what its request says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Knows {
+    /// 1.0 and later, which drop what they do not know.
+    All,
+    /// What came before 1.0, as CopilotKit's: such a page fails at an outcome that it does not know, and at a field of one.
+    NoNewOutcomes,
+}
+
 /// Tells the part of a turn as one run.
 #[derive(Debug)]
 pub(crate) struct RunFold {
     conversation: ConversationId,
     run: String,
+    knows: Knows,
     model: ModelRef,
     track: Track,
     open: Option<Open>,
@@ -59,10 +69,10 @@ enum Kind {
 }
 
 impl RunFold {
-    /// The run named `run`, of a turn with this model.
+    /// The run named `run`, of a turn with this model, for a page that knows so much.
     pub(crate) fn new(
         conversation: ConversationId,
-        (run, model): (String, ModelRef),
+        (run, knows, model): (String, Knows, ModelRef),
         part: Part,
         offered: Arc<[Arc<ToolDefinition>]>,
         asked: Vec<(ElicitationId, Wants)>,
@@ -70,6 +80,7 @@ impl RunFold {
         Self {
             conversation,
             run,
+            knows,
             model,
             track: Track::new(part, offered),
             open: None,
@@ -214,14 +225,29 @@ impl RunFold {
         if !interrupts.is_empty() {
             return json!({"type": "interrupt", "interrupts": interrupts});
         }
-        let pending: Vec<String> = self.track.handed_over().map(|call| ids::call_id(&self.conversation, call.id)).collect();
-        json!({"type": "success", "pendingToolCallIds": pending})
+        match self.knows {
+            Knows::All => json!({"type": "success", "pendingToolCallIds": self.pending()}),
+            Knows::NoNewOutcomes => json!({"type": "success"}),
+        }
+    }
+
+    /// The calls that are left to the page.
+    fn pending(&self) -> Vec<String> {
+        self.track.handed_over().map(|call| ids::call_id(&self.conversation, call.id)).collect()
+    }
+
+    /// What the run gave, which may be anything: what the outcome does not say to a page that would fail at it.
+    fn gave(&self) -> Option<Value> {
+        let is_left_out = self.knows == Knows::NoNewOutcomes && matches!(self.track.end, Some(End::Suspended));
+        let pending = if is_left_out { self.pending() } else { Vec::new() };
+        (!pending.is_empty()).then(|| json!({"pendingToolCallIds": pending}))
     }
 
     /// Why the run ended before the model came to its end, in a word and for people: the protocol tells it as any success.
     fn stopped_by(&self) -> Option<(&'static str, &str)> {
         let Some(End::Finished { status, error, .. }) = &self.track.end else { return None };
         match (*status, error, self.track.finish_reason) {
+            ("cancelled", ..) if self.knows == Knows::NoNewOutcomes => Some(("cancelled", "The turn was cancelled.")),
             ("stopped", Some(summary), _) => Some(("stopped", summary)),
             ("step_limit", ..) => Some(("step_limit", "The step limit of this turn is reached.")),
             ("completed" | "stopped", _, "content_filter") => Some(REFUSED),
@@ -367,7 +393,7 @@ impl Tells for RunFold {
                 tell(out, &json!({"type": "RUN_ERROR", "message": error.to_string(), "code": error.code()}));
                 return;
             }
-            Some(End::Finished { status: "cancelled", .. }) => json!({"type": "cancelled"}),
+            Some(End::Finished { status: "cancelled", .. }) if self.knows == Knows::All => json!({"type": "cancelled"}),
             Some(End::Suspended) => self.waits(),
             Some(End::Finished { .. }) | None => json!({"type": "success"}),
         };
@@ -380,7 +406,11 @@ impl Tells for RunFold {
             tokens.retain(|_, value| !value.is_null());
         }
         let (thread, run) = (&self.conversation, &self.run);
-        tell(out, &json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome, "usage": [tokens]}));
+        let mut end = json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome, "usage": [tokens]});
+        if let (Value::Object(end), Some(gave)) = (&mut end, self.gave()) {
+            end.insert("result".to_owned(), gave);
+        }
+        tell(out, &end);
     }
 
     fn interrupt(&mut self, cut: Cut, out: &mut Vec<u8>) {

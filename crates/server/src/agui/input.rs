@@ -11,6 +11,7 @@ use turnwright_core::{ContentBlock, EmbeddedResource, ToolDefinition};
 use turnwright_host::import;
 use utoipa::ToSchema;
 
+use crate::agui::fold::Knows;
 use crate::error::ApiError;
 use crate::openai::history::{Called, History, Item, Messages, Said};
 use crate::openai::settings;
@@ -24,6 +25,9 @@ pub(crate) struct RunInput {
     pub(crate) thread_id: String,
     /// What the page calls this run.
     pub(crate) run_id: String,
+    /// The protocol that the page speaks; what came before 1.0 says none.
+    #[serde(default)]
+    pub(crate) protocol_version: Option<String>,
     /// What was said, the newest last.
     #[serde(default)]
     #[schema(value_type = Vec<Map<String, Value>>)]
@@ -137,6 +141,11 @@ pub(crate) struct OnPage {
 }
 
 impl RunInput {
+    /// What the page knows of the protocol.
+    pub(crate) fn knows(&self) -> Knows {
+        if self.protocol_version.is_some() { Knows::All } else { Knows::NoNewOutcomes }
+    }
+
     /// What the page knows, for the model; nothing where it knows nothing, and `None` where it does not say.
     pub(crate) fn context(&self) -> Option<String> {
         let known = self.context.as_ref()?;
@@ -267,16 +276,25 @@ fn blocks(place: &str, content: &Value) -> Result<Vec<ContentBlock>, ApiError> {
         if kind == "text" {
             return Ok(ContentBlock::text(part.get("text").and_then(Value::as_str).unwrap_or_default()));
         }
-        let source = part.get("source").filter(|source| source.get("type").and_then(Value::as_str) == Some("data"));
+        // Before 1.0 there was one form for all bytes, of which CopilotKit's clients still send some.
+        let is_binary = kind == "binary";
+        let source = if is_binary { Some(part) } else { part.get("source").filter(|source| is_data(source)) };
         let field = |key: &str| source.and_then(|source| source.get(key)?.as_str().map(str::to_owned));
-        let (Some(data), Some(mime_type)) = (field("value"), field("mimeType")) else {
+        let bytes = field(if is_binary { "data" } else { "value" });
+        let (Some(data), Some(mime_type)) = (bytes, field("mimeType")) else {
             return Err(wrong("holds no bytes: addresses are not fetched here, send a source of type `data`"));
         };
+        let kind = if is_binary { kind_of(&mime_type) } else { kind };
         let block = match kind {
             "image" => ContentBlock::Image { data, mime_type },
             "audio" => ContentBlock::Audio { data, mime_type },
             "video" | "document" => {
-                let uri = if kind == "video" { VIDEO_URI.to_owned() } else { format!("file:///{kind}") };
+                let named = field("filename").filter(|_| is_binary && kind != "video");
+                let uri = if kind == "video" {
+                    VIDEO_URI.to_owned()
+                } else {
+                    format!("file:///{}", named.as_deref().unwrap_or(kind))
+                };
                 let resource = EmbeddedResource { uri, mime_type: Some(mime_type), text: None, blob: Some(data) };
                 ContentBlock::Resource { resource }
             }
@@ -285,6 +303,20 @@ fn blocks(place: &str, content: &Value) -> Result<Vec<ContentBlock>, ApiError> {
         block.shown().map_err(|error| wrong(&format!("cannot be taken: {error}")))
     });
     read.collect()
+}
+
+fn is_data(source: &Value) -> bool {
+    source.get("type").is_some_and(|kind| kind == "data")
+}
+
+/// The type of a part that holds bytes of this media type.
+fn kind_of(mime_type: &str) -> &'static str {
+    match mime_type.split('/').next() {
+        Some("image") => "image",
+        Some("audio") => "audio",
+        Some("video") => "video",
+        Some(_) | None => "document",
+    }
 }
 
 /// A block in the form that histories are taken over in.

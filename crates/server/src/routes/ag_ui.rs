@@ -73,7 +73,7 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
         Before::Nothing => match answered(&state, &conversation, &input, &once, stood.said).await? {
             Answered::Refused(error) => return Ok(refused(&error)),
             Answered::Part { part, again, otherwise } => {
-                let fold = fold(&state, &conversation, input.run_id, part).await?.resuming(again, otherwise);
+                let fold = fold(&state, &conversation, &input, part).await?.resuming(again, otherwise);
                 return told(&state, &conversation, fold, stream).await;
             }
             Answered::Nothing => {}
@@ -85,7 +85,7 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     let page = input.on_page()?;
     let look = |journal: &Journal| joins(journal, &part).then(|| before_part(&conversation, journal, &page, &part)).flatten();
     let again = state.engine().look(&conversation, look).await?;
-    let fold = fold(&state, &conversation, input.run_id, part).await?.resuming(again, Vec::new());
+    let fold = fold(&state, &conversation, &input, part).await?.resuming(again, Vec::new());
     told(&state, &conversation, fold, stream).await
 }
 
@@ -127,11 +127,11 @@ async fn before(
         None => comes_back(state, conversation, input).await?,
     };
     if let Some(back) = back {
-        let fold = fold(state, conversation, input.run_id.clone(), back.part).await?.after(back.messages, back.asked);
+        let fold = fold(state, conversation, input, back.part).await?.after(back.messages, back.asked);
         return Ok(Before::Told(Box::new(fold)));
     }
     let Some(part) = said_again(state, conversation, input).await? else { return Ok(Before::Nothing) };
-    Ok(Before::Told(Box::new(fold(state, conversation, input.run_id.clone(), part).await?)))
+    Ok(Before::Told(Box::new(fold(state, conversation, input, part).await?)))
 }
 
 /// What makes a run happen once: the client's own key, else the run's name with all that it asks.
@@ -146,7 +146,7 @@ fn once(whole: &Whole, conversation: &ConversationId, input: &RunInput) -> Resul
 }
 
 /// The run that tells a part of a turn.
-async fn fold(state: &ServerState, conversation: &ConversationId, run: String, part: Part) -> Result<RunFold, ApiError> {
+async fn fold(state: &ServerState, conversation: &ConversationId, input: &RunInput, part: Part) -> Result<RunFold, ApiError> {
     let look = |journal: &Journal| {
         let asked = journal
             .turn()
@@ -156,7 +156,8 @@ async fn fold(state: &ServerState, conversation: &ConversationId, run: String, p
     };
     let (offered, asked, settings) = state.engine().look(conversation, look).await?;
     let model = settings.map_or_else(|| state.engine().defaults().model.clone(), |settings| settings.model);
-    Ok(RunFold::new(conversation.clone(), (run, model), part, offered, asked))
+    let run = (input.run_id.clone(), input.knows(), model);
+    Ok(RunFold::new(conversation.clone(), run, part, offered, asked))
 }
 
 async fn told(

@@ -9,7 +9,7 @@ use turnwright_testkit::Fuse;
 use super::*;
 
 pub(super) fn body(run: &str, messages: &Value) -> Value {
-    json!({"threadId": "c1", "runId": run, "messages": messages, "tools": [], "context": []})
+    json!({"threadId": "c1", "runId": run, "protocolVersion": "1.0", "messages": messages, "tools": [], "context": []})
 }
 
 pub(super) fn said(text: &str) -> Value {
