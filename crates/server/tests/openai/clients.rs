@@ -9,6 +9,8 @@ use turnwright_testkit::{Answer, call, text};
 use super::{Answered, Server, server, user};
 
 const AI_SDK_5: &str = "ai/5.0.210 ai-sdk/openai/2.0.131 ai-sdk/provider-utils/3.0.30 runtime/node.js/v22";
+/// What its `generateText` says.
+const AI_SDK_5_WHOLE: &str = "ai/5.0.277 ai-sdk/provider-utils/3.0.40 runtime/node.js/v22";
 const AI_SDK_6: &str = "ai/6.0.1 ai-sdk/openai/3.0.141 ai-sdk/provider-utils/4.0.1 runtime/node.js/v22";
 
 async fn asks(server: &Server, agent: &str, body: &Value) -> Answered {
@@ -22,7 +24,8 @@ fn kinds(response: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn the_ai_sdk_5_is_told_no_item_in_a_whole_response_that_it_does_not_know() {
-    for (agent, expected) in [(AI_SDK_5, vec!["message"]), (AI_SDK_6, vec!["mcp_call", "message"])] {
+    let all = vec!["mcp_call", "message"];
+    for (agent, expected) in [(AI_SDK_5, vec!["message"]), (AI_SDK_5_WHOLE, vec!["message"]), (AI_SDK_6, all)] {
         let server = server([Answer::whole([call(0, "lab__look", "{}")]), Answer::whole([text("Seen.")])]);
         let seen = asks(&server, agent, &json!({"input": [user("Look!")]})).await.json();
         assert_eq!(kinds(&seen), expected, "{agent}");

@@ -4,6 +4,10 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 use turnwright_api::openai::OpenAiErrorBody;
 
+/// How the packages of the AI SDK 5 call themselves. `generateText` names its own in the place of the provider's, `streamText` the
+/// provider's alone, and other providers of that version read responses by the same code.
+const AI_SDK_5: [&str; 3] = ["ai/5.", "ai-sdk/openai/2.", "ai-sdk/provider-utils/3."];
+
 /// A client of this API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Client {
@@ -24,7 +28,7 @@ impl Client {
         let agent = headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         if agent.starts_with("Agents/") {
             Self::Agents
-        } else if agent.split(' ').any(|part| part.starts_with("ai-sdk/openai/2.")) {
+        } else if agent.split(' ').any(|part| AI_SDK_5.iter().any(|own| part.starts_with(own))) {
             Self::AiSdk5
         } else {
             Self::Usual
@@ -63,7 +67,10 @@ mod tests {
         for (agent, client) in [
             ("Agents/Python 0.4.2", Client::Agents),
             ("ai/5.0.210 ai-sdk/openai/2.0.131 ai-sdk/provider-utils/3.0.30 runtime/node.js/v22", Client::AiSdk5),
+            ("ai/5.0.277 ai-sdk/provider-utils/3.0.40 runtime/node.js/v20.20.2", Client::AiSdk5),
+            ("ai-sdk/azure/2.0.80 ai-sdk/provider-utils/3.0.40 runtime/node.js/v20.20.2", Client::AiSdk5),
             ("ai/6.0.1 ai-sdk/openai/3.0.141 ai-sdk/provider-utils/4.0.1 runtime/node.js/v22", Client::Usual),
+            ("ai/6.0.326 ai-sdk/provider-utils/4.0.66 runtime/node.js/v20.20.2", Client::Usual),
             ("OpenAI/Python 2.9.0", Client::Usual),
         ] {
             let headers = HeaderMap::from_iter([(header::USER_AGENT, HeaderValue::from_static(agent))]);
