@@ -71,6 +71,8 @@ pub(crate) struct ChatFold {
     has_text: bool,
     /// The block that text came from last, and the message: another one is a paragraph of its own.
     speaking: Option<(u64, u32)>,
+    /// The message whose thoughts came last: those of another one are a paragraph of their own.
+    thinking: Option<u64>,
     messages: u64,
     /// What was told of the message that comes.
     told: Told,
@@ -118,7 +120,18 @@ impl ChatFold {
 
     fn new(asked: Asked, form: Form) -> Self {
         let track = Track::apart(asked.part.clone(), asked.offered.clone());
-        Self { asked, track, form, said: String::new(), has_text: false, speaking: None, messages: 0, told: Told::default() }
+        let (speaking, thinking) = (None, None);
+        Self {
+            asked,
+            track,
+            form,
+            said: String::new(),
+            has_text: false,
+            speaking,
+            thinking,
+            messages: 0,
+            told: Told::default(),
+        }
     }
 
     fn id(&self) -> String {
@@ -170,6 +183,7 @@ impl ChatFold {
             // What ends the text ends nothing here.
             let text = message.text();
             if !text.is_empty() {
+                self.think_apart(out);
                 self.tell(Field::Reasoning, &text, out);
             }
             return;
@@ -242,13 +256,25 @@ impl ChatFold {
     fn add(&mut self, field: Field, text: &str, out: &mut Vec<u8>) {
         match self.told.of(field).push(text) {
             More::Text("") => {}
-            More::Text(more) => self.tell(field, more, out),
+            More::Text(more) => {
+                if field == Field::Reasoning && self.thinking != Some(self.messages) {
+                    self.think_apart(out);
+                }
+                self.tell(field, more, out);
+            }
             More::Other { dropped, text } => {
                 if !self.take_back(field, &dropped) {
                     self.tell(field, "\n\n", out);
                 }
                 self.tell(field, &text, out);
             }
+        }
+    }
+
+    /// What follows is beside the text, and none of what the model thought before.
+    fn think_apart(&mut self, out: &mut Vec<u8>) {
+        if self.thinking.replace(self.messages).is_some() {
+            self.tell(Field::Reasoning, "\n\n", out);
         }
     }
 
@@ -282,6 +308,7 @@ impl ChatFold {
     /// Text that is no model's, and has no form.
     fn note(&mut self, text: &str, out: &mut Vec<u8>) {
         if self.asked.has_form {
+            self.think_apart(out);
             self.tell(Field::Reasoning, text, out);
             return;
         }

@@ -1,6 +1,7 @@
 //! Answers that are to have a form: their text is that alone.
 
 use serde_json::{Value, json};
+use turnwright_core::StreamDelta;
 use turnwright_testkit::{Answer, call, text};
 
 use super::{picks, server, user};
@@ -66,5 +67,30 @@ async fn a_stop_takes_nothing_from_what_is_said_beside_calls() {
             ("{\"a\":5}", "Let me STOP look."),
             "{stream}"
         );
+    }
+}
+
+#[tokio::test]
+async fn what_is_thought_in_several_messages_of_a_completion_is_a_paragraph_of_each() {
+    let thought = |said: &str| vec![StreamDelta::Reasoning(said.to_owned())];
+    let answers = || {
+        [
+            Answer::whole([thought("I have "), thought("to look."), text("Let me."), call(0, "lab__look", "{}")]),
+            Answer::whole([thought("Seen."), text("{\"a\":5}")]),
+        ]
+    };
+    let format = json!({"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}});
+    for (format, expected) in [(Value::Null, "I have to look.\n\nSeen."), (format, "I have to look.\n\nLet me.\n\nSeen.")] {
+        for stream in [false, true] {
+            let asked = json!({"messages": [user("Look!")], "response_format": format, "stream": stream});
+            let answered = server(answers()).chat(&asked).await;
+            let told: String = if stream {
+                let deltas = answered.chunks().into_iter().filter_map(|chunk| Some(chunk["choices"].get(0)?["delta"].clone()));
+                deltas.filter_map(|delta| delta["reasoning_content"].as_str().map(str::to_owned)).collect()
+            } else {
+                answered.json()["choices"][0]["message"]["reasoning_content"].as_str().unwrap_or_default().to_owned()
+            };
+            assert_eq!(told, expected, "{stream}");
+        }
     }
 }
