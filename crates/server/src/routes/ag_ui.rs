@@ -3,12 +3,15 @@
 //! The journal is the history: of a thread that is known, what the page says that is new is taken, and nothing that it claims of
 //! models and of tools on this side.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 use turnwright_core::{
-    CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
+    CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, Seq, ToolChoice, ToolDefinition, Turn,
+    TurnId, TurnStatus, text_of,
 };
 use turnwright_engine::{
     ClientResult, EngineError, Given, Joins, KnownAs, NewMessage, OnWaiting, Sent, SettingsOverlay, StoreError, WatchFrom,
@@ -31,7 +34,7 @@ use crate::openai::history::{self, History};
 use crate::openai::ids;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
-use crate::openai::settings::OurTools;
+use crate::openai::settings::{OurTools, choosable, tool_choice as chosen_tool};
 use crate::openai::track::Part;
 use crate::openapi::{BodyRefused, Conflicting, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::sse;
@@ -462,7 +465,17 @@ async fn overlay(state: &ServerState, conversation: &ConversationId, input: &Run
             Some(joined(told, context))
         }
     };
-    Ok(SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() })
+    let client_tools = input.tools()?;
+    let tool_choice = tool_choice(state, input, client_tools.as_deref().unwrap_or_default()).await;
+    Ok(SettingsOverlay { model, system_prompt: prompt, client_tools, tool_choice, ..SettingsOverlay::default() })
+}
+
+/// What the model must call, in the form of Chat Completions: so CopilotKit asks for its suggestions. What is said in another form, or
+/// of a tool that is not there, is for another agent and ignored, as all that a page forwards and nothing here knows.
+async fn tool_choice(state: &ServerState, input: &RunInput, own: &[Arc<ToolDefinition>]) -> Option<ToolChoice> {
+    let chosen = input.forwarded_props.as_ref()?.get("toolChoice")?;
+    let choosable = choosable(state.engine(), Some(chosen), own).await;
+    chosen_tool(Some(chosen), &choosable).ok().filter(|chosen| chosen.only.is_none())?.choice
 }
 
 /// What the model is told, with what the page shows at the moment.

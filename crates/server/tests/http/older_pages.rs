@@ -1,6 +1,6 @@
 //! Pages whose client of AG-UI is older than 1.0, as CopilotKit's: they say no version, and fail at what they do not know of an outcome.
 
-use turnwright_core::{ContentBlock, EmbeddedResource, Entry, Finish, FinishReason, StreamDelta};
+use turnwright_core::{ContentBlock, EmbeddedResource, Entry, Finish, FinishReason, StreamDelta, ToolChoice};
 
 use super::ag_ui::kinds;
 use super::*;
@@ -84,4 +84,25 @@ async fn the_bytes_of_a_page_before_1_0_are_taken_in_its_form() {
     let refused = server.post("/ag-ui", body("r2", &json!([{"id": "u2", "role": "user", "content": address}]))).await;
     assert_eq!(refused.problem(), (422, "invalid_request".to_owned()));
     assert_eq!(kinds(&server.run(body("r3", &json!([]))).await), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+}
+
+#[tokio::test]
+async fn what_a_page_forwards_as_its_tool_choice_is_heeded_in_the_form_of_chat_completions_alone() {
+    let named = |name: &str| json!({"type": "function", "function": {"name": name}});
+    for (forwarded, expected) in [
+        (named("pick"), Some(ToolChoice::Tool("pick".to_owned()))),
+        (named("lab__look"), Some(ToolChoice::Tool("lab__look".to_owned()))),
+        (json!("required"), Some(ToolChoice::Required)),
+        (named("no_such_tool"), None),
+        (json!({"type": "tool", "toolName": "pick"}), None),
+        (json!(7), None),
+    ] {
+        let server = server([Answer::whole([call(0, "pick", "{}")])]);
+        let mut run = body("r1", &json!([said("Suggest!")]));
+        run["forwardedProps"] = json!({"toolChoice": forwarded});
+        assert_eq!(server.run(run).await.last().unwrap()["type"], "RUN_FINISHED", "{forwarded}");
+        let look = |journal: &turnwright_core::Journal| journal.turn().unwrap().settings().tool_choice.clone();
+        let chosen = server.engine.look(&"c1".parse().unwrap(), look).await.unwrap();
+        assert_eq!(chosen, expected, "{forwarded}");
+    }
 }
