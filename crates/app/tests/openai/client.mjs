@@ -55,6 +55,12 @@ const denied = await client.responses.create({
 });
 assert.match(denied.output_text, /denied by the user: not now/);
 
+// A stream that fails is none that ended.
+const failing = async () => {
+  for await (const event of await client.responses.create({ model: 'p/m', input: 'limit', stream: true })) assert.notEqual(event.type, 'error');
+};
+await assert.rejects(failing, ({ code }) => code === 'rate_limit_exceeded');
+
 // The AI SDK, over both.
 const pick = (calls) => ({
   pick: tool({ inputSchema: jsonSchema(parameters), execute: ({ from }) => { calls.push(from); return `from ${from}`; } }),

@@ -123,6 +123,8 @@ def errors():
     refused(openai.RateLimitError, completions.create, model="p/m", messages=user("limit"))
     refused(openai.RateLimitError, client.responses.create, model="p/m", input="limit")
     refused(openai.RateLimitError, lambda: list(completions.create(model="p/m", messages=user("limit"), stream=True)))
+    told = refused(openai.APIError, lambda: list(client.responses.create(model="p/m", input="limit", stream=True)))
+    same(told.code, "rate_limit_exceeded")
     refused(openai.NotFoundError, client.responses.create, model="p/m", input="x", previous_response_id="resp_1_none")
 
 

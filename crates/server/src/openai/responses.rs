@@ -391,7 +391,7 @@ impl ResponseFold {
     fn tell_failure(&mut self, out: &mut Vec<u8>) {
         let failure = self.failure().map(|(failure, reason)| body_of(&failure_of(failure, reason)));
         if let Some(error) = failure {
-            self.tell(out, "error", &self.client.error(&error));
+            self.tell(out, "error", &client::error(&error));
         }
     }
 
@@ -403,7 +403,7 @@ impl ResponseFold {
             param: param.map(str::to_owned),
             code: Some(code.to_owned()),
         };
-        self.tell(out, "error", &self.client.error(&error));
+        self.tell(out, "error", &client::error(&error));
     }
 
     /// A message of ours, which has no form.

@@ -17,8 +17,7 @@ pub(crate) enum Client {
     /// OpenAI's Agents SDK: it looks for the server of each question about a call among those that its agent names, and ends where it does
     /// not find it.
     Agents,
-    /// The AI SDK 5: a response that is not streamed must hold no item of a server's tools for it, and of an error in a stream it reads
-    /// what OpenAI says of one elsewhere alone.
+    /// The AI SDK 5: a response that is not streamed must hold no item of a server's tools for it.
     AiSdk5,
 }
 
@@ -45,15 +44,12 @@ impl Client {
         let kind = item.get("type").and_then(Value::as_str);
         self != Self::AiSdk5 || !kind.is_some_and(|kind| kind.starts_with("mcp_"))
     }
+}
 
-    /// What an event says of an error.
-    pub(super) fn error(self, error: &OpenAiErrorBody) -> Value {
-        match self {
-            // The official libraries take this form for the end of a stream, and miss what follows it.
-            Self::AiSdk5 => json!({"code": error.code, "message": error.message, "param": error.param, "error": error}),
-            Self::Usual | Self::Agents => json!({"code": error.code, "message": error.message, "param": error.param}),
-        }
-    }
+/// What an event says of an error: as OpenAI documents it, and once more as `error`, as it tells one. Its own libraries raise what they
+/// find there, and clients that are built on them take a stream without it for one that ended well.
+pub(super) fn error(error: &OpenAiErrorBody) -> Value {
+    json!({"code": error.code, "message": error.message, "param": error.param, "error": error})
 }
 
 #[cfg(test)]
