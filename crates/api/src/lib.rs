@@ -55,7 +55,7 @@ pub use rule::{
     ExplainRequest, ExplainedAction, Explanation, MatchedRule, Remember, Rule, RuleAction, RuleRequest, RuleScope, RuleText,
 };
 pub use settings::{Approve, OutputFormat, OutputSchema, OutputWord, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
-pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
+pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolAgreement, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};
 pub use usage::{AddedProvider, Provider, ProviderRequest, ToolUsageLine, TurnsLine, UsageLine, UsageReport, UserUsageLine};
 pub use user::{Caller, NewToken, SignInLink, Token, TokenRequest, User, UserPatch, UserRequest};

@@ -85,6 +85,19 @@ pub struct SetAsideTool {
     pub tool_name: String,
     /// Why, in words for people.
     pub reason: String,
+    /// Only of one that changed since a person agreed to it: what it is now. Who agrees gives it back, and agrees to that alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+}
+
+/// What a person agrees to of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolAgreement {
+    /// The `definition` under which it was shown as set aside: where it is another by now, nothing is agreed to. Whatever it is by now
+    /// where absent.
+    #[serde(default)]
+    pub definition: Option<String>,
 }
 
 /// Names a tool, in the form of mcp-open-client.

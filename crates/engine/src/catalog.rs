@@ -253,7 +253,7 @@ fn build(
             if let Err(why) = check_schema(&tool.input_schema) {
                 tracing::info!(source = source.name(), tool = shown_name(&tool.name), why, "tool set aside");
                 let source = source.name().to_owned();
-                catalog.set_aside.push(SetAside { source, tool: tool.name.clone(), reason: why });
+                catalog.set_aside.push(SetAside { source, tool: tool.name.clone(), reason: why, definition: None });
                 continue;
             }
             let mut definition = Arc::new(definition(source.name(), tool));
@@ -274,7 +274,8 @@ fn build(
                         pin.difference(definition).join("\n  ")
                     );
                     let (source, name) = (definition.source.clone(), definition.tool.clone());
-                    catalog.set_aside.push(SetAside { source, tool: name, reason });
+                    let now = Some(tool.hash.to_string());
+                    catalog.set_aside.push(SetAside { source, tool: name, reason, definition: now });
                     catalog.changed.insert(definition.name.clone(), tool);
                 }
             }
@@ -288,7 +289,8 @@ fn build(
         if is_twice {
             tracing::warn!(tool = definition.name, "a second tool of the same name is set aside");
             let reason = format!("another tool is called `{}` too", definition.name);
-            twice.push(SetAside { source: definition.source.clone(), tool: definition.tool.clone(), reason });
+            let (source, tool) = (definition.source.clone(), definition.tool.clone());
+            twice.push(SetAside { source, tool, reason, definition: None });
         }
         is_twice
     });

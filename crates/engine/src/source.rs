@@ -150,11 +150,13 @@ pub struct SetAside {
     pub tool: String,
     /// Why, in words for people.
     pub reason: String,
+    /// What it is now where it changed since a person agreed to it: a hash of its definition.
+    pub definition: Option<String>,
 }
 
 impl std::fmt::Display for SetAside {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { source, tool, reason } = self;
+        let Self { source, tool, reason, definition: _ } = self;
         if tool.is_empty() { write!(f, "{source}: {reason}") } else { write!(f, "{} of {source}: {reason}", shown_name(tool)) }
     }
 }

@@ -393,11 +393,12 @@ impl McpServers {
     }
 
     /// A person agrees to the definitions of a server's tools as they are now, or to that of one; the server is started where
-    /// that is needed to know them. The qualified names of the tools that it holds for.
+    /// that is needed to know them. The qualified names of the tools that it holds for. `definition` is what they were shown, where
+    /// they were ([`turnwright_engine::SetAside::definition`]).
     ///
     /// # Errors
-    /// [`McpChangeError::NotFound`], [`McpChangeError::NoTool`].
-    pub async fn agree(&self, name: &str, tool: Option<&str>) -> Result<Vec<String>, McpChangeError> {
+    /// [`McpChangeError::NotFound`], [`McpChangeError::NoTool`]; [`McpChangeError::Invalid`] where it is another by now than was shown.
+    pub async fn agree(&self, name: &str, tool: Option<&str>, definition: Option<&str>) -> Result<Vec<String>, McpChangeError> {
         let entry = self.changeable(name).await?;
         if let Ok(server) = &entry.server
             && server.config().enabled
@@ -406,7 +407,7 @@ impl McpServers {
             server.start();
             server.outcome().await;
         }
-        self.engine.agree(name, tool).await.map_err(|error| match error {
+        self.engine.agree(name, tool, definition).await.map_err(|error| match error {
             EngineError::Store(error) => McpChangeError::Store(error),
             error @ EngineError::NoTool { .. } => McpChangeError::NoTool(error.to_string()),
             error => McpChangeError::Invalid(error.to_string()),

@@ -361,8 +361,12 @@ impl ToolSource for McpServer {
     }
 
     fn set_aside(&self) -> Vec<SetAside> {
-        let aside =
-            |bad: &Quarantined| SetAside { source: self.name().to_owned(), tool: bad.tool.clone(), reason: bad.reason.clone() };
+        let aside = |bad: &Quarantined| SetAside {
+            source: self.name().to_owned(),
+            tool: bad.tool.clone(),
+            reason: bad.reason.clone(),
+            definition: None,
+        };
         self.quarantined().iter().map(aside).collect()
     }
 

@@ -115,7 +115,8 @@ impl Executables {
                 Ok(described) => tools.push(program.offered(&described)),
                 Err(reason) => {
                     tracing::warn!(tool = program.name, reason, "an executable tool cannot be offered");
-                    offered.set_aside.push(SetAside { source: self.name.clone(), tool: program.name.clone(), reason });
+                    let (source, tool) = (self.name.clone(), program.name.clone());
+                    offered.set_aside.push(SetAside { source, tool, reason, definition: None });
                 }
             }
         }

@@ -20,8 +20,9 @@ export function ToolsOf({ server }) {
     void loadRules();
   }, [server.tools.length]);
   if (tools === null) return html`<p class="faint">Asking…</p>`;
-  const agree = async (/** @type {string} */ tool) => {
-    await call(`/mcp/servers/${part(server.id)}/tools/${part(tool)}/approve`, { body: {} }).catch((error) => tell(sentence(error)));
+  // To what is shown here, and not to what the server has made of it meanwhile.
+  const agree = async (/** @type {any} */ { tool_name, definition }) => {
+    await call(`/mcp/servers/${part(server.id)}/tools/${part(tool_name)}/approve`, { body: { definition } }).catch((error) => tell(sentence(error)));
     list(await wholeList(`/mcp/servers/${part(server.id)}/tools`));
   };
   const shown = tools.data.filter((/** @type {any} */ tool) => `${tool.id} ${tool.description}`.toLowerCase().includes(q.toLowerCase()));
@@ -29,7 +30,7 @@ export function ToolsOf({ server }) {
     ${tools.data.length > 8 && html`<input type="search" aria-label=${`Search tools of ${server.name}`} placeholder="Search" value=${q} onInput=${(/** @type {any} */ event) => search(event.target.value)} />`}
     <ul class="tools-of">${shown.map((/** @type {any} */ tool) => html`<${ToolRow} key=${tool.id} tool=${tool} rules=${rules} changed=${loadRules} />`)}
       ${tools.set_aside.map((/** @type {any} */ tool) => html`<li><strong>${tool.tool_name}</strong> <span class="tag bad">set aside</span> <span class="failure words">${tool.reason}</span>
-        ${/changed/.test(tool.reason) && html` <button class="small" onClick=${() => agree(tool.tool_name)}>Agree to it as it is now</button>`}</li>`)}</ul>
+        ${/changed/.test(tool.reason) && html` <button class="small" onClick=${() => agree(tool)}>Agree to it as it is now</button>`}</li>`)}</ul>
     ${tools.data.length === 0 && tools.set_aside.length === 0 && html`<p class="faint">It offers none${server.state === "ready" ? "" : " while it is not ready"}.</p>`}
   </div>`;
 }

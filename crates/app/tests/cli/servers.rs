@@ -222,7 +222,10 @@ fn a_tool_that_changed_since_a_person_agreed_is_set_aside_until_one_agrees_again
     assert!(!listed.stdout.contains("s__greet") && listed.stderr.contains("description + and sends"), "{listed:?}");
     let called = place.run(&["tools", "call", "s__greet", "--approve"]);
     assert!(called.code == Some(2) && called.stderr.contains("is set aside"), "{called:?}");
-    let (status, agreed) = ask(&server, "POST /api/v1/mcp/servers/s/tools/greet/approve", &Value::Null);
+    let approve = "POST /api/v1/mcp/servers/s/tools/greet/approve";
+    // It was looked at, and is another one by now.
+    assert_eq!(ask(&server, approve, &json!({"definition": "0123"})).0, 422);
+    let (status, agreed) = ask(&server, approve, &json!({"definition": tools["set_aside"][0]["definition"]}));
     assert_eq!((status, &agreed["data"]), (200, &json!(["s__greet"])));
     assert_eq!(greeting(&server, "s"), "s__greet");
     assert_eq!(place.run(&["tools", "call", "s__greet", "--approve"]).code, Some(0));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnwright_core::ToolDefinition;
 
 use super::Engine;
+use crate::catalog::CatalogTool;
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::{Documents, EngineError};
@@ -18,16 +19,24 @@ impl Engine {
     }
 
     /// A person agrees to the definitions of a source's tools as they are now, or to that of one of them; the qualified
-    /// names of those that it holds for.
+    /// names of those that it holds for. Where they were shown what it is ([`SetAside::definition`](crate::SetAside::definition)), they
+    /// agree to that alone: its source may have made it another one while they read.
     ///
     /// # Errors
-    /// [`EngineError::NoTool`] where there is no such tool.
-    pub async fn agree(&self, source: &str, tool: Option<&str>) -> Result<Vec<String>, EngineError> {
+    /// [`EngineError::NoTool`] where there is no such tool; [`EngineError::Invalid`] where it is another than was shown.
+    pub async fn agree(&self, source: &str, tool: Option<&str>, shown: Option<&str>) -> Result<Vec<String>, EngineError> {
         self.inner.settle_sources(&self.user, |known| known == source).await;
         let catalog = self.inner.catalogs.of(&self.user);
-        let all = catalog.tools.iter().chain(catalog.changed.values()).map(|found| &found.definition);
-        let meant = |found: &&Arc<ToolDefinition>| found.source == source && tool.is_none_or(|tool| found.tool == tool);
-        let mut definitions: Vec<_> = all.filter(meant).cloned().collect();
+        let all = catalog.tools.iter().chain(catalog.changed.values());
+        let is_meant =
+            |found: &CatalogTool| found.definition.source == source && tool.is_none_or(|tool| found.definition.tool == tool);
+        let found: Vec<&CatalogTool> = all.filter(|found| is_meant(found)).collect();
+        if let Some(other) = found.iter().find(|found| shown.is_some_and(|shown| *found.hash != *shown)) {
+            let name = &other.definition.name;
+            let what = format!("`{name}` changed once more since it was looked at; nothing is agreed to, look at it again");
+            return Err(EngineError::Invalid { what });
+        }
+        let mut definitions: Vec<_> = found.iter().map(|found| found.definition.clone()).collect();
         definitions.sort_by(|a, b| a.name.cmp(&b.name));
         if definitions.is_empty() {
             let what = match tool {

@@ -13,8 +13,8 @@ use turnwright_core::{
     TurnStatus, UserId, Verdict,
 };
 use turnwright_engine::{
-    CallContext, CallLimits, Choice, Engine, Event, NewMessage, SettingsOverlay, SourceCall, SourceSet, SourceState,
-    SourceTool, ToolError, ToolOutput, ToolSource, TurnState, WatchFrom,
+    CallContext, CallLimits, Choice, Engine, EngineError, Event, NewMessage, SettingsOverlay, SourceCall, SourceSet,
+    SourceState, SourceTool, ToolError, ToolOutput, ToolSource, TurnState, WatchFrom,
 };
 use turnwright_testkit::{Answer, MemoryDocuments, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -139,7 +139,15 @@ async fn a_foreign_tool_is_pinned_when_a_person_allows_it_and_set_aside_when_it_
     let explained = world.engine.explain(Some(&world.id), Some(ApproveMode::All), "tools__go", "{}").await.unwrap();
     let why = difference.replace("go of tools: ", "nobody is asked about it, because it is set aside: ");
     assert_eq!(explained.explanation.unwrap_err(), why);
-    assert_eq!(world.engine.agree("tools", Some("go")).await.unwrap(), ["tools__go"]);
+    // What a person looked at is not what it has become meanwhile.
+    let looked_at = world.engine.tools_set_aside().remove(0).definition.unwrap();
+    let third = json!({"type": "object", "properties": {"third": {"type": "string"}}});
+    let [_, other] = tools("after");
+    world.source.set_tools([ScriptedTool::echo("go").schema(third), other]);
+    let refused = world.engine.agree("tools", Some("go"), Some(&looked_at)).await.unwrap_err();
+    assert!(matches!(refused, EngineError::Invalid { .. }), "{refused}");
+    let now = world.engine.tools_set_aside().remove(0).definition.unwrap();
+    assert_eq!(world.engine.agree("tools", Some("go"), Some(&now)).await.unwrap(), ["tools__go"]);
     assert_eq!(world.turn("and again").await, completed());
     let both = || vec!["tools__go", "tools__other"];
     // Nobody agreed to the other one, so it may change.
@@ -152,7 +160,7 @@ async fn a_call_that_was_allowed_before_its_pinned_tool_changed_asks_again_and_t
     let source = ScriptedSource::new("tools", [ScriptedTool::echo("go")]).foreign();
     let world = world(provider, source, Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
     world.engine.keep_pins(Arc::new(MemoryDocuments::default())).await;
-    world.engine.agree("tools", None).await.unwrap();
+    world.engine.agree("tools", None, None).await.unwrap();
     assert_eq!(world.turn("go").await, TurnState::Parked);
     world.source.set_tools([ScriptedTool::echo("go").schema(json!({"type": "object", "title": "new"}))]);
     let waiting = CallId { message: Seq::new(4).unwrap(), index: 0 };
@@ -332,7 +340,7 @@ async fn the_tools_of_one_source_are_told_without_waiting_for_another() {
     let soon = Duration::from_mins(1);
     let names = |tools: Vec<Arc<ToolDefinition>>| tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(timeout(soon, engine.tools_of("tools")).await.expect("it is ready")), ["tools__go"]);
-    assert_eq!(timeout(soon, engine.agree("tools", None)).await.expect("it is ready").unwrap(), ["tools__go"]);
+    assert_eq!(timeout(soon, engine.agree("tools", None, None)).await.expect("it is ready").unwrap(), ["tools__go"]);
     // What is chosen is judged without it too, where it cannot have it.
     let idle = |glob: &str| engine.globs_without_tools(&[glob.to_owned()]);
     assert_eq!(["zzz__*", "tools__*", "late__*"].map(idle), [Some(vec!["zzz__*".to_owned()]), Some(Vec::new()), None]);

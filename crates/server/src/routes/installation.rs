@@ -35,7 +35,10 @@ pub(super) async fn tools(State(state): State, Search(page): Search<PageQuery>) 
 
 /// A page of tools, and those that cannot be offered.
 pub(super) fn with_set_aside<T>(state: &ServerState, list: api::List<T>) -> api::ToolList<T> {
-    let told = |tool: SetAside| api::SetAsideTool { server_id: tool.source, tool_name: tool.tool, reason: tool.reason };
+    let told = |aside: SetAside| {
+        let SetAside { source, tool, reason, definition } = aside;
+        api::SetAsideTool { server_id: source, tool_name: tool, reason, definition }
+    };
     let set_aside = state.engine().tools_set_aside().into_iter().map(told).collect();
     api::ToolList { list, set_aside }
 }

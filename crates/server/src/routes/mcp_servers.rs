@@ -244,10 +244,12 @@ pub(super) struct NamedTool {
     operation_id = "approveMcpTool",
     tag = "mcp",
     params(NamedTool),
-    responses((status = 200, description = "The tools whose new definition counts now.", body = api::List<String>), Refused, NotThere, Conflicting)
+    request_body = Option<api::ToolAgreement>,
+    responses((status = 200, description = "The tools whose new definition counts now.", body = api::List<String>), Refused, BodyRefused, NotThere, Conflicting)
 )]
-pub(super) async fn approve(State(state): State, Params(named): Params<NamedTool>) -> Result<Response, ApiError> {
-    let agreed = state.servers()?.agree(&named.id, Some(&named.tool)).await?;
+pub(super) async fn approve(State(state): State, Params(named): Params<NamedTool>, whole: Whole) -> Result<Response, ApiError> {
+    let api::ToolAgreement { definition } = whole.json()?;
+    let agreed = state.servers()?.agree(&named.id, Some(&named.tool), definition.as_deref()).await?;
     Ok(json(StatusCode::OK, api::List::whole(agreed)))
 }
 

@@ -196,6 +196,7 @@ impl Inner {
             source: source.clone(),
             tool: operation,
             reason,
+            definition: None,
         });
         Offered { tools: tools.into(), callable: Arc::new(callable), set_aside: set_aside.collect(), failing: None }
     }

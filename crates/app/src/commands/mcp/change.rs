@@ -40,7 +40,7 @@ pub(super) async fn approve(host: &Host, name: &str, tool: Option<&str>, output:
     for change in before.iter().filter(is_meant) {
         say(&format!("note: {change}"));
     }
-    let agreed = host.mcp().agree(name, tool).await.map_err(|error| refused(&error))?;
+    let agreed = host.mcp().agree(name, tool, None).await.map_err(|error| refused(&error))?;
     for tool in agreed {
         output.line(&format!("agreed to {tool} as it is now"));
     }
