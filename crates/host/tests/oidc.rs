@@ -1,7 +1,5 @@
 //! Signing in at a provider that is not what it was.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,5 @@
 //! `[storage] retention`: what is old goes, and what somebody still needs stays.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,11 +1,5 @@
 //! What servers ask of people, with servers that nobody here wrote: over an open call, and by calls that are made again.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking, also in the helpers that clippy does not know as tests"
-)]
-
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

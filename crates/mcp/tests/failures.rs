@@ -12,7 +12,6 @@ use turnwright_core::ToolErrorKind::{ExecutionFailed, Timeout};
 use turnwright_engine::{CallLimits, SourceState, ToolSource};
 
 /// A call of `t` at a server that then answers to `u`: what the model reads of the first.
-#[cfg(test)]
 async fn read_by_the_model(fixture: &Fixture) -> String {
     let output = fixture.call("t", nothing()).await;
     let next = fixture.call("u", nothing()).await.expect("the next call works");

@@ -22,20 +22,16 @@ fn offers(era: &str, mode: &str) -> ServerConfig {
     quick(&mut config);
     config
 }
-
-#[cfg(test)]
 async fn shelf(server: &McpServer) -> Arc<Shelf> {
     tokio::time::timeout(LONG, server.shelf()).await.unwrap().unwrap()
 }
 
 /// What the server says that it was asked.
-#[cfg(test)]
 async fn seen(fixture: &Fixture) -> Value {
     serde_json::from_str(text(&fixture.call("seen", nothing()).await.unwrap())).unwrap()
 }
 
 /// Waits until the server says so.
-#[cfg(test)]
 async fn until_seen(fixture: &Fixture, wanted: impl Fn(&Value) -> bool) {
     let found = async {
         while !wanted(&seen(fixture).await) {
@@ -44,8 +40,6 @@ async fn until_seen(fixture: &Fixture, wanted: impl Fn(&Value) -> bool) {
     };
     tokio::time::timeout(LONG, found).await.unwrap();
 }
-
-#[cfg(test)]
 async fn until_shelf(server: &McpServer, wanted: impl Fn(&Shelf) -> bool) {
     let found = async {
         while !wanted(&*shelf(server).await) {
@@ -58,8 +52,6 @@ async fn until_shelf(server: &McpServer, wanted: impl Fn(&Shelf) -> bool) {
 fn uris(shelf: &Shelf) -> Vec<&str> {
     shelf.resources.iter().map(|resource| resource.uri.as_str()).collect()
 }
-
-#[cfg(test)]
 fn arguments(arguments: Value) -> Map<String, Value> {
     match arguments {
         Value::Object(arguments) => arguments,

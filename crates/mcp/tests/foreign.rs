@@ -30,14 +30,10 @@ fn npm(folder: &Path, program: &str, args: &[&str]) -> ServerConfig {
 fn python(folder: &Path, environment: &str, program: &str, args: &[&str]) -> ServerConfig {
     configured(program, &folder.join(environment).join("bin").join(program), args)
 }
-
-#[cfg(test)]
 fn version(fixture: &Fixture) -> String {
     assert_eq!(*fixture.server.quarantined(), []);
     fixture.server.agreed().unwrap().version
 }
-
-#[cfg(test)]
 fn arguments(arguments: Value) -> Map<String, Value> {
     match arguments {
         Value::Object(arguments) => arguments,

@@ -1,7 +1,5 @@
 //! What servers are given where they ask for it, with servers that nobody here wrote, of both eras.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in the helpers that clippy does not know as tests")]
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 

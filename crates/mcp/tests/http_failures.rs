@@ -29,7 +29,6 @@ fn calls(server: &HttpServer) -> usize {
 }
 
 /// Checks what is told about a first call that is answered so, that it was sent once, and that the next one works.
-#[cfg(test)]
 async fn fails_once(
     answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
     kind: ToolErrorKind,
@@ -314,7 +313,6 @@ async fn a_call_that_may_have_been_run_is_not_told_as_one_that_was_not_because_i
 }
 
 /// A server with a resource, which lists another each time and fails the second time.
-#[cfg(test)]
 async fn stumbling() -> HttpServer {
     let lists = AtomicUsize::new(0);
     HttpServer::start(move |asked| match asked.method() {

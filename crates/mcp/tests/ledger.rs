@@ -8,7 +8,6 @@ use turnwright_engine::ToolSource;
 use turnwright_mcp::{FileLedger, ProcessLedger, ProcessRecord, sweep_gone};
 
 /// A process that nobody owns any more, with or without a mark.
-#[cfg(test)]
 fn orphan(mark: Option<&str>) -> Child {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new("sleep");
@@ -18,31 +17,23 @@ fn orphan(mark: Option<&str>) -> Child {
     }
     command.spawn().unwrap()
 }
-
-#[cfg(test)]
 fn record(mark: &str) -> ProcessRecord {
     ProcessRecord::new(mark, "s")
 }
-
-#[cfg(test)]
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
 }
 
 /// Field 22 of `stat`.
-#[cfg(test)]
 fn start_of(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap()
 }
-
-#[cfg(test)]
 async fn sweep(folder: &Path) -> usize {
     sweep_gone(folder, async |driver| driver == "alive").await.unwrap()
 }
 
 /// Whether the process was ended; ends it in any case.
-#[cfg(test)]
 fn was_ended(mut child: Child) -> bool {
     let was_ended = !crate::support::is_alive(child.id().cast_signed());
     child.kill().unwrap();
@@ -84,7 +75,6 @@ async fn an_unmarked_process_is_swept_only_where_it_is_the_recorded_one() {
 }
 
 /// Copies the records of the driver `gone`.
-#[cfg(test)]
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to.join("gone")).unwrap();
     for file in from.join("gone").read_dir().unwrap() {

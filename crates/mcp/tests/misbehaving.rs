@@ -7,8 +7,6 @@ use serde_json::json;
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::{CallLimits, SourceState, ToolSource};
 use turnwright_mcp::{LogOrigin, Quarantined};
-
-#[cfg(test)]
 fn failing(state: &SourceState) -> &str {
     match state {
         SourceState::Failing { reason } => reason,

@@ -1,5 +1,4 @@
 //! Our endpoint for MCP clients over HTTP, before something that has two tools.
-#![expect(clippy::unwrap_used, reason = "helpers of tests; clippy excuses only the test functions themselves")]
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

@@ -16,7 +16,6 @@ use turnwright_engine::{SourceState, ToolOutput, ToolSource};
 use turnwright_mcp::{FileTokens, HttpConfig, McpServer, OauthGrant, SignedOut, Surroundings, TokenStore};
 
 /// Calls the tool, which must be there.
-#[cfg(test)]
 async fn called(client: &McpServer) -> ToolOutput {
     client.call(call("t", nothing()), context().0).await.unwrap()
 }

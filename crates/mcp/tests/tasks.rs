@@ -1,11 +1,5 @@
 //! Calls that go on by themselves at their servers: in both eras, over restarts of the host and the server.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking, also in the helpers that clippy does not know as tests"
-)]
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -203,7 +197,6 @@ async fn a_task_of_2025_11_25_asks_while_its_result_is_waited_for() {
 }
 
 /// The call of `paint` as it goes on once it asked for a colour, at a server that ended meanwhile, and somebody said red.
-#[cfg(test)]
 async fn answered_red(folder: &Path) -> CallContext {
     let first = started(config("modern", folder, 1)).await;
     let (context, _) = keeping(&Arc::default());
@@ -234,8 +227,6 @@ fn down(folder: &Path) -> ServerConfig {
     std::fs::write(folder.join("down"), "").unwrap();
     config
 }
-
-#[cfg(test)]
 async fn knocked(folder: &Path) {
     let knocked = async {
         while noted(folder, "knocks").is_empty() {

@@ -1,9 +1,4 @@
 //! Files that people bring: taken in pieces, looked at, named by messages, given back.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking, also in the helpers that clippy does not know as tests"
-)]
 
 use std::sync::Arc;
 

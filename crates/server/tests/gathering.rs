@@ -1,7 +1,5 @@
 //! When the frames of an event stream are written, on a clock that stands still until everybody waits.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! The routes over a real engine with scripted provider and tools.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests may fail the test")]
-
 use std::sync::Arc;
 
 use axum::Router;

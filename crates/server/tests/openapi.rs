@@ -1,7 +1,5 @@
 //! The OpenAPI document of the repository is what the routes say of themselves.
 
-#![expect(clippy::unwrap_used, reason = "a helper of tests may fail the test")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 

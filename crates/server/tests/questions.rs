@@ -1,7 +1,5 @@
 //! What tools ask of people, over HTTP.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail the test")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

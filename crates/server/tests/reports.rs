@@ -1,7 +1,5 @@
 //! Turn reports of turns that a real engine ran over doubles.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
-
 use std::sync::Arc;
 
 use tokio::sync::{Notify, Semaphore};

@@ -1,7 +1,5 @@
 //! What only a real connection shows.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
-
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

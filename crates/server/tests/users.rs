@@ -1,7 +1,5 @@
 //! Who may ask for what, over a real engine and real accounts in a file.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests may fail the test")]
-
 mod bad_input;
 mod base_path;
 mod belonging;

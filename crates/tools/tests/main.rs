@@ -1,6 +1,7 @@
 //! The tests of the crate from outside.
 //!
 //! One program, since each of its own would be linked with all that the crate needs.
+
 #![cfg(test)]
 
 mod addresses;

@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a helper of the tests, outside of their functions")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

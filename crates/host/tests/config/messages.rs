@@ -1,5 +1,3 @@
-#![expect(clippy::panic, reason = "a helper of the tests, outside of their functions")]
-
 use turnwright_host::config::{Overrides, load};
 
 use super::{environment, file, load_text, load_with};

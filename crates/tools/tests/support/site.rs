@@ -1,5 +1,7 @@
 //! A web server on loopback, and names that lead where a test says.
 
+#![allow(clippy::format_push_string, reason = "texts of tests, made as they read best")]
+
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
