@@ -26,7 +26,8 @@ const REFUSED: (&str, &str) = ("content_filter", "The model refused, or its prov
 pub(crate) enum Knows {
     /// 1.0 and later, which drop what they do not know.
     All,
-    /// What came before 1.0, as `CopilotKit`'s: such a page fails at an outcome that it does not know, and at a field of one.
+    /// What came before 1.0, as `@copilotkit/runtime` has it: such a page fails at an outcome that it does not know, and at a field
+    /// of one.
     NoNewOutcomes,
 }
 

@@ -470,8 +470,8 @@ async fn overlay(state: &ServerState, conversation: &ConversationId, input: &Run
     Ok(SettingsOverlay { model, system_prompt: prompt, client_tools, tool_choice, ..SettingsOverlay::default() })
 }
 
-/// What the model must call, in the form of Chat Completions: so `CopilotKit` asks for its suggestions. What is said in another form, or
-/// of a tool that is not there, is for another agent and ignored, as all that a page forwards and nothing here knows.
+/// What the model must call, in the form of Chat Completions: so `@copilotkit/core` asks for its suggestions. What is said in
+/// another form, or of a tool that is not there, is for another agent and ignored, as all that a page forwards and nothing here knows.
 async fn tool_choice(state: &ServerState, input: &RunInput, own: &[Arc<ToolDefinition>]) -> Option<ToolChoice> {
     let chosen = input.forwarded_props.as_ref()?.get("toolChoice")?;
     let choosable = choosable(state.engine(), Some(chosen), own).await;

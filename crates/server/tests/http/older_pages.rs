@@ -1,4 +1,5 @@
-//! Pages whose client of AG-UI is older than 1.0, as `CopilotKit`'s: they say no version, and fail at what they do not know of an outcome.
+//! Pages whose client of AG-UI is older than 1.0, as `@copilotkit/runtime` has it: they say no version, and fail at what they do not
+//! know of an outcome.
 
 use turnwright_core::{ContentBlock, EmbeddedResource, Entry, Finish, FinishReason, StreamDelta, ToolChoice};
 
