@@ -82,7 +82,8 @@ pub(crate) struct Resume {
     /// The interrupt.
     pub(crate) interrupt_id: String,
     pub(crate) status: Status,
-    /// The answer, as it was written: read, a number of more digits than fit would be another.
+    /// The answer.
+    // As it was written: read, a number of more digits than fit would be another.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     payload: Option<Box<RawValue>>,
