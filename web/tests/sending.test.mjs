@@ -138,9 +138,14 @@ for (const chosen of ["ask", null]) {
       await (await answered).finished();
     }
     await until(async () => ((await place.api(`/conversations/${id}`)).settings.approve ?? null) === chosen);
+    // The page may be looking how the conversation stands: it hears of the other's choice only after its own words are sent.
+    const looks = await hold(page, `**/api/v1/conversations/${id}`, "GET");
     await place.api(`/conversations/${id}`, { model: "scripted/two", settings: { approve: "all" } }, "PATCH");
     assert.equal(await approve(page).inputValue(), chosen ?? "");
+    const sent = page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/messages"));
     await say(page, write(`elsewhere-${chosen}.txt`));
+    await sent;
+    looks.letGo();
     await isAsked(page);
     assert.equal(isWritten(`elsewhere-${chosen}.txt`), false);
     // Not that for a title, which may be asked for since, of the model that another one chose.

@@ -22,7 +22,8 @@ fn tools() -> Result<Tools, &'static str> {
         return Err("run cargo xtask page");
     }
     let named = std::env::var_os("TURNWRIGHT_CHROMIUM").map(PathBuf::from);
-    let known = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);
+    let known = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
+        .map(|name| Path::new("/usr/bin").join(name));
     let chromium = named.into_iter().chain(known).find(|path| path.is_file()).ok_or(hint)?;
     Ok(Tools { web, chromium, servers: servers() })
 }
