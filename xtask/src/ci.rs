@@ -17,9 +17,11 @@ struct Step {
 const FORMATTING: Step = Step { name: "formatting", arguments: &["fmt", "--all", "--check"], variables: &[] };
 const LINTS: Step =
     Step { name: "lints", arguments: &["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"], variables: &[] };
+/// Of the examples too, for which what tests depend on counts: dependencies have the features that they have for the lints, and are
+/// not checked once more.
 const DOCUMENTATION: Step = Step {
     name: "documentation",
-    arguments: &["doc", "--workspace", "--no-deps"],
+    arguments: &["doc", "--workspace", "--no-deps", "--lib", "--bins", "--examples"],
     variables: &[("RUSTDOCFLAGS", "--deny warnings")],
 };
 const EXAMPLES: Step =
