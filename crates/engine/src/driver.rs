@@ -193,8 +193,9 @@ impl Driver {
         }
     }
 
-    /// Drives until there is nothing left to do. `first` is stored with the first plan: the claim, where it is not stored.
-    pub(crate) async fn run(mut self, mut first: Vec<Entry>) {
+    /// Drives until there is nothing left to do. `first` is stored with the first plan: the claim, where it is not stored. Boxed, since an
+    /// `async fn` that is given a value keeps room for it twice, for as long as an answer streams.
+    pub(crate) async fn run(mut self: Box<Self>, mut first: Vec<Entry>) {
         loop {
             match self.advance_beside_calls(first).await {
                 Ok(Course::Going) if self.inner.draining.is_cancelled() && self.is_at_rest() => {
@@ -496,7 +497,7 @@ impl Driver {
         let aids = if asks.is_some_and(|asks| asks.takes_results_whole()) { aids.giving_whole() } else { aids };
         let fence = Some(self.fence.clone());
         let moved = self.moved(id, &ready.tool.definition);
-        Box::pin(CallJob { id, keyed, ready, cancel, halts, live, asking, aids, fence, moved }.run())
+        Box::pin(Box::new(CallJob { id, keyed, ready, cancel, halts, live, asking, aids, fence, moved }).run())
     }
 
     /// Somebody appended. A cancel reaches the model and the tools here.

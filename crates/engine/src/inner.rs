@@ -344,7 +344,7 @@ impl Inner {
             state.mirror = None;
             state.journal.open_turn().map(turnwright_core::Turn::id)
         };
-        let driver = Driver::new(self.clone(), live.clone(), claim, before);
+        let driver = Box::new(Driver::new(self.clone(), live.clone(), claim, before));
         let span = spans::turn(&live.id, turn);
         let run = driver.run(first).instrument(span).instrument(spans::turn_context(&live.id, turn));
         let run = self.drivers.track_future(run);

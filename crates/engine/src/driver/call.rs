@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -227,8 +227,8 @@ impl Stop {
 }
 
 impl CallJob {
-    /// Runs the call to its rest, and tells of it.
-    pub(super) async fn run(self) -> Rest {
+    /// Runs the call to its rest, and tells of it. Boxed, since each `async fn` that is given a value keeps room for it twice.
+    pub(super) async fn run(self: Box<Self>) -> Rest {
         let begun = Instant::now();
         let definition = self.ready.tool.definition.clone();
         let telemetry = self.aids.telemetry.clone();
@@ -261,7 +261,7 @@ impl CallJob {
         rest
     }
 
-    async fn run_to_rest(self, begun: Instant) -> Rest {
+    async fn run_to_rest(self: Box<Self>, begun: Instant) -> Rest {
         let Ready { tool, arguments, permit } = self.ready;
         let signs = Arc::new(Notify::new());
         let (id, live, secrets) = (self.id, self.live.clone(), self.aids.secrets.clone());
@@ -294,7 +294,7 @@ impl CallJob {
         if context.task.is_none() && (self.cancel.is_cancelled() || is_stopped(&self.live)) {
             return Rest::Result(not_begun(self.id, &tool.definition.name, start));
         }
-        let work = make(&self.aids.cache, &tool, call, context, parking);
+        let work = Box::pin(make(&self.aids.cache, &tool, call, context, parking));
         let work = AssertUnwindSafe(under(self.fence.as_ref(), &self.cancel, work)).catch_unwind();
         tokio::pin!(work);
         let ended = |joined: Result<Result<Made, ToolError>, _>| joined.map_or(Ending::Panicked, Ending::Returned);
@@ -369,16 +369,18 @@ impl CallJob {
 
 /// What a call does, which looks whether its driver still has the right to it each time that something it waited for has come:
 /// what a source does next it does at once. Where the right is lost nothing of it goes on before it is told to end.
-async fn under<T>(fence: Option<&Fence>, cancel: &CancellationToken, work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
-    poll_fn(|context| {
+fn under<'a, T>(
+    fence: Option<&'a Fence>,
+    cancel: &'a CancellationToken,
+    mut work: impl Future<Output = T> + Unpin + 'a,
+) -> impl Future<Output = T> + Unpin + 'a {
+    poll_fn(move |context| {
         if !cancel.is_cancelled() && fence.is_some_and(|fence| !fence.holds()) {
             // Whoever polls it hears of the loss.
             return Poll::Pending;
         }
-        work.as_mut().poll(context)
+        work.poll_unpin(context)
     })
-    .await
 }
 
 /// Ends once a call's driver has lost the right to it, where it has one.
@@ -398,7 +400,7 @@ async fn make_storable(aids: &Aids, name: &str, result: &mut ToolResult, cancel:
             structured_content: result.structured_content.take(),
             ..ToolOutput::default()
         };
-        let shown = put_away(spool, name, large, cancel).await;
+        let shown = Box::pin(put_away(spool, name, large, cancel)).await;
         (result.content, result.structured_content) = (shown.content, shown.structured_content);
     }
 }
@@ -428,10 +430,8 @@ pub(crate) async fn run_alone(
     aids: Aids,
 ) -> ToolResult {
     let halts = CancellationToken::new();
-    match (CallJob { id, keyed, ready, cancel, halts, live, asking: Asking::Nobody, aids, fence: None, moved: None })
-        .run()
-        .await
-    {
+    let asking = Asking::Nobody;
+    match Box::new(CallJob { id, keyed, ready, cancel, halts, live, asking, aids, fence: None, moved: None }).run().await {
         Rest::Result(result) | Rest::Changed(result) => result,
         Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
     }

@@ -22,7 +22,7 @@ const HOLD_TRIES_PER_WARNING: u32 = 60;
 
 impl Driver {
     /// Stops although the turn is open, and stores what still comes.
-    pub(super) async fn halt(mut self, halt: Halt) {
+    pub(super) async fn halt(mut self: Box<Self>, halt: Halt) {
         self.model = None;
         self.summary = None;
         self.gathering = None;
