@@ -12,10 +12,13 @@ mod teller;
 mod told;
 mod webhook;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use turnwright_engine::{Documents, Engine};
 
 use crate::{Environment, Host, HostError};
@@ -78,17 +81,34 @@ impl Notifier {
         join_all(self.channels.iter().map(|channel| self.tell_through(channel, right))).await;
     }
 
+    /// No telling waits for another either, but for an earlier one of its conversation, as long as the channel takes more at once.
     async fn tell_through(&self, channel: &Channel, right: Right) {
         let mut begins = self.engine.begins_to_wait();
         let mut round = Round::default();
+        let mut under_way = FuturesUnordered::new();
         while self.teller.holds(right) {
             begins.mark_unchanged();
-            let next = self.tell(&mut round, channel, right).await.min(LOOK_EVERY);
-            tokio::select! {
-                // The sender lives as long as the engine, which is here.
-                _ = begins.changed() => {}
-                () = tokio::time::sleep(next) => {}
+            let looked = self.look(&mut round, channel).await;
+            if let Err(error) = &looked {
+                tracing::warn!(%error, "cannot look for turns that wait for people");
+            }
+            let mut look_again = pin!(tokio::time::sleep(LOOK_EVERY));
+            while self.teller.holds(right) {
+                let (due, next) = match looked {
+                    Ok(()) => self.begin(&mut round, channel),
+                    Err(_) => (Vec::new(), LOOK_EVERY),
+                };
+                under_way.extend(due.into_iter().map(|due| self.tell_one(due, channel, right)));
+                tokio::select! {
+                    Some(told) = under_way.next() => self.end(&mut round, channel, told),
+                    // The sender lives as long as the engine, which is here.
+                    _ = begins.changed() => break,
+                    () = tokio::time::sleep(next) => break,
+                    () = &mut look_again => break,
+                }
             }
         }
+        // What was begun under this right is kept, so that whoever has it next does not tell it again.
+        while under_way.next().await.is_some() {}
     }
 }

@@ -47,7 +47,7 @@ impl Received {
     }
 }
 
-/// Takes webhooks, and answers with these statuses, the last one from then on.
+/// Takes webhooks, and answers with these statuses, the last one from then on; where one is empty, not at all.
 struct Receiver {
     address: String,
     received: Arc<Mutex<Vec<Received>>>,
@@ -110,6 +110,9 @@ fn take(stream: &TcpStream, received: &Mutex<Vec<Received>>, answers: &Mutex<Vec
             let mut answers = answers.lock().unwrap();
             if answers.len() > 1 { answers.remove(0) } else { answers[0] }
         };
+        if status.is_empty() {
+            continue;
+        }
         let mut answer = stream;
         answer.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes())?;
     }
@@ -292,6 +295,19 @@ fn a_webhook_that_never_answers_holds_no_command_up() {
         park(&server, conversation);
         wait_for("the command", || (told(&place).len() == count).then_some(()));
     }
+    server.stop();
+}
+
+#[test]
+fn a_webhook_that_is_never_answered_holds_no_other_up() {
+    let receiver = Receiver::start(&["", "200 OK"]);
+    let place = Place::with(&receiver.config("timeout_ms = 600000"));
+    let server = Server::start(&place);
+    park(&server, "first");
+    receiver.wait(1);
+    park(&server, "second");
+    let told: Vec<Value> = receiver.wait(2).iter().map(Received::conversation).collect();
+    assert_eq!(told, ["first", "second"]);
     server.stop();
 }
 

@@ -40,6 +40,14 @@ impl Channel {
         }
     }
 
+    /// How much it is told at once: each command is a process here, a request is little.
+    pub(super) fn at_once(&self) -> usize {
+        match self.way {
+            Way::Command(_) => 4,
+            Way::Webhook(_) => 16,
+        }
+    }
+
     pub(super) async fn tell(&self, event: &Event, now_ms: u64) -> Result<(), NotTold> {
         match &self.way {
             Way::Command(program) => {

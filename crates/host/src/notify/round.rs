@@ -1,10 +1,9 @@
-//! One look at what waits, and the tellings that are due to one channel.
+//! What is known of what waits, and the tellings that are due to one channel.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use turnwright_core::{ConversationId, Seq, TurnId, UserId};
 use turnwright_engine::{EngineError, TurnWaits, Wait};
 
@@ -13,8 +12,6 @@ use super::event::{Event, Telling, event};
 use super::teller::Right;
 use super::{LOOK_EVERY, Notifier, told};
 
-/// How many are told at once by a channel.
-const AT_ONCE: usize = 4;
 /// How long is waited after the first telling that failed; twice as long after each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest wait between two tellings. They go on for as long as the turn waits.
@@ -28,6 +25,8 @@ pub(super) struct Round {
     waiting: HashMap<ConversationId, TurnWaits>,
     /// How far the channel was told of them.
     progress: HashMap<ConversationId, Progress>,
+    /// What is being told. Of one conversation the channel is told one after the other.
+    under_way: HashSet<ConversationId>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +39,15 @@ struct Progress {
 }
 
 impl Round {
+    /// The turns that wait for something and of which the channel is being told nothing.
+    fn idle(&self) -> impl Iterator<Item = &TurnWaits> {
+        self.waiting.values().filter(|turn| !self.under_way.contains(&turn.conversation))
+    }
+
+    fn failures(&self, conversation: &ConversationId) -> u32 {
+        self.progress.get(conversation).map_or(0, |progress| progress.failures)
+    }
+
     fn progress(&self, turn: &TurnWaits) -> Progress {
         self.progress.get(&turn.conversation).copied().unwrap_or_default()
     }
@@ -53,43 +61,23 @@ impl Progress {
 }
 
 /// Something to tell.
-struct Due {
+#[derive(Debug)]
+pub(super) struct Due {
     conversation: ConversationId,
     turn: TurnId,
     owner: UserId,
     event: Event,
     until: u64,
+    /// Since when the first of it waits, in milliseconds since 1970 UTC.
+    asked_ms: u64,
 }
 
-impl Notifier {
-    /// Looks for what waits, tells what is due by this channel, and says when the next telling is.
-    pub(super) async fn tell(&self, round: &mut Round, channel: &Channel, right: Right) -> Duration {
-        if let Err(error) = self.look(round, channel).await {
-            tracing::warn!(%error, "cannot look for turns that wait for people");
-            return LOOK_EVERY;
-        }
-        let due = self.due(round, self.engine.clock().now_ms());
-        let tellings = futures_util::stream::iter(due).map(|due| self.tell_one(due, channel, right));
-        let done: Vec<Option<(Due, Result<(), NotTold>)>> = tellings.buffer_unordered(AT_ONCE).collect().await;
-        let now_ms = self.engine.clock().now_ms();
-        for (due, done) in done.into_iter().flatten() {
-            let progress = round.progress.entry(due.conversation.clone()).or_default();
-            match done {
-                Ok(()) => *progress = Progress { until: due.until, ..Progress::default() },
-                Err(not_told) => {
-                    let pause = pause(progress.failures, not_told.retry_after);
-                    progress.failures = progress.failures.saturating_add(1);
-                    progress.next_ms = now_ms.saturating_add(millis(pause));
-                    let (channel, reason) = (channel.name(), not_told.reason);
-                    tracing::warn!(conversation = %due.conversation, turn = %due.turn, channel, reason, again_in_s = pause.as_secs(), "nobody could be told that a turn waits");
-                }
-            }
-        }
-        self.next(round, now_ms)
-    }
+/// What came of a telling; nothing was told where that is another's to do by now.
+pub(super) type Told = (Due, Option<Result<(), NotTold>>);
 
+impl Notifier {
     /// Brings what is known up to date.
-    async fn look(&self, round: &mut Round, channel: &Channel) -> Result<(), EngineError> {
+    pub(super) async fn look(&self, round: &mut Round, channel: &Channel) -> Result<(), EngineError> {
         let changed = self.engine.changed_waits(&mut round.looked).await?;
         round.waiting.retain(|conversation, _| round.looked.contains_key(conversation));
         for turn in changed {
@@ -110,24 +98,42 @@ impl Notifier {
         Ok(())
     }
 
-    /// What is to be told at this moment.
+    /// What the channel is to be told at this moment besides what it is being told, as far as it takes that; and how long until
+    /// something else is due.
+    ///
+    /// What failed before comes last: a receiver that does not answer for some holds up what it never heard of for as long as it has to.
+    pub(super) fn begin(&self, round: &mut Round, channel: &Channel) -> (Vec<Due>, Duration) {
+        let now_ms = self.engine.clock().now_ms();
+        let free = channel.at_once().saturating_sub(round.under_way.len());
+        let mut due = self.due(round, now_ms);
+        due.sort_by_key(|due| (round.failures(&due.conversation), due.asked_ms));
+        due.truncate(free);
+        round.under_way.extend(due.iter().map(|due| due.conversation.clone()));
+        // Where no more is taken, the end of one telling comes before anything else.
+        let is_full = round.under_way.len() >= channel.at_once();
+        let next = if is_full { LOOK_EVERY } else { self.next(round, now_ms) };
+        (due, next)
+    }
+
+    /// What could be told at this moment.
     fn due(&self, round: &Round, now_ms: u64) -> Vec<Due> {
         let telling = Telling { base: &self.base, has_content: self.has_content };
-        let due = round.waiting.values().filter_map(|turn| {
+        let due = round.idle().filter_map(|turn| {
             let progress = round.progress(turn);
             let is_ripe = |wait: &&Wait| progress.is_before(wait) && self.ripe_at(wait) <= now_ms;
             let waits: Vec<&Wait> = turn.waits.iter().filter(is_ripe).collect();
             let event = event(turn, &waits, telling).filter(|_| progress.next_ms <= now_ms)?;
             let until = waits.iter().map(|wait| wait.seq.get()).max()?;
+            let asked_ms = waits.iter().map(|wait| wait.at_ms).min()?;
             let (conversation, owner) = (turn.conversation.clone(), turn.owner.clone());
-            Some(Due { conversation, turn: turn.turn, owner, event, until })
+            Some(Due { conversation, turn: turn.turn, owner, event, until, asked_ms })
         });
         due.collect()
     }
 
     /// How long until something else is due.
     fn next(&self, round: &Round, now_ms: u64) -> Duration {
-        let next = round.waiting.values().flat_map(|turn| {
+        let next = round.idle().flat_map(|turn| {
             let progress = round.progress(turn);
             let new = turn.waits.iter().filter(move |wait| progress.is_before(wait));
             new.map(move |wait| self.ripe_at(wait).max(progress.next_ms))
@@ -135,14 +141,31 @@ impl Notifier {
         next.min().map_or(LOOK_EVERY, |next_ms| Duration::from_millis(next_ms.saturating_sub(now_ms).max(1)))
     }
 
+    /// Takes up what came of a telling.
+    pub(super) fn end(&self, round: &mut Round, channel: &Channel, (due, told): Told) {
+        round.under_way.remove(&due.conversation);
+        // Where the turn waits no more, nothing is known of it any more; what was told is kept beside the conversation.
+        let (Some(told), Some(progress)) = (told, round.progress.get_mut(&due.conversation)) else { return };
+        match told {
+            Ok(()) => *progress = Progress { until: due.until, ..Progress::default() },
+            Err(not_told) => {
+                let pause = pause(progress.failures, not_told.retry_after);
+                progress.failures = progress.failures.saturating_add(1);
+                progress.next_ms = self.engine.clock().now_ms().saturating_add(millis(pause));
+                let (channel, reason) = (channel.name(), not_told.reason);
+                tracing::warn!(conversation = %due.conversation, turn = %due.turn, channel, reason, again_in_s = pause.as_secs(), "nobody could be told that a turn waits");
+            }
+        }
+    }
+
     fn ripe_at(&self, wait: &Wait) -> u64 {
         wait.at_ms.saturating_add(millis(self.after))
     }
 
-    /// Tells once; `None` where that is another's to do by now, after a look and the tellings before that took long.
-    async fn tell_one(&self, due: Due, channel: &Channel, right: Right) -> Option<(Due, Result<(), NotTold>)> {
+    /// Tells once.
+    pub(super) async fn tell_one(&self, due: Due, channel: &Channel, right: Right) -> Told {
         if !self.teller.holds(right) {
-            return None;
+            return (due, None);
         }
         let told = channel.tell(&due.event, self.engine.clock().now_ms()).await;
         if told.is_ok() {
@@ -152,7 +175,7 @@ impl Notifier {
                 tracing::warn!(conversation = %due.conversation, turn = %due.turn, %error, "it is not kept that people were told; the next start tells again");
             }
         }
-        Some((due, told))
+        (due, Some(told))
     }
 }
 
