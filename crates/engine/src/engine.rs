@@ -44,6 +44,7 @@ mod import;
 mod news;
 mod reach;
 mod resuming;
+mod rule_room;
 mod ruling;
 mod spent;
 mod tool_call;

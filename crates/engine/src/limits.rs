@@ -24,12 +24,21 @@ pub struct Limits {
     pub attachments: usize,
     /// The largest of them, in bytes.
     pub attachment_bytes: usize,
+    /// How many rules are remembered for one user, and how many for everyone. Where any number is, they may also be as large as one likes.
+    pub rules_per_user: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let most = usize::MAX;
-        Self { turns: most, turns_per_user: most, message_bytes: most, attachments: most, attachment_bytes: most }
+        Self {
+            turns: most,
+            turns_per_user: most,
+            message_bytes: most,
+            attachments: most,
+            attachment_bytes: most,
+            rules_per_user: most,
+        }
     }
 }
 
@@ -94,6 +103,24 @@ pub enum OverLimit {
     #[error("an attachment is {bytes} bytes, the limit is {most} bytes (`[server.limits] attachment_bytes`)")]
     Attachment {
         /// How large it is.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// As many rules are remembered as may be.
+    #[error(
+        "{most} rules are remembered, which is the limit (`[server.limits] rules_per_user`); remove one that is not needed any more"
+    )]
+    Rules {
+        /// The limit.
+        most: usize,
+    },
+    /// The rules that are remembered are too large together.
+    #[error(
+        "the rules that are remembered are {bytes} bytes, the limit is {most} bytes; remove one that is not needed any more"
+    )]
+    RuleBytes {
+        /// How large they are.
         bytes: usize,
         /// The limit.
         most: usize,

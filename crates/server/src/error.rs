@@ -303,6 +303,7 @@ fn limit_status(over: OverLimit) -> (StatusCode, &'static str) {
         OverLimit::Message { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "message_too_large"),
         OverLimit::Attachments { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "too_many_attachments"),
         OverLimit::Attachment { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "attachment_too_large"),
+        OverLimit::Rules { .. } | OverLimit::RuleBytes { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "too_many_rules"),
     }
 }
 

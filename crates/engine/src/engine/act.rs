@@ -234,6 +234,9 @@ impl Engine {
         if remember.is_some() && !self.inner.rules.are_kept() {
             return Err(EngineError::Invalid { what: "nothing is remembered here".to_owned() });
         }
+        if let Some(remember) = &remember {
+            self.must_have_room_for_rule(remember.scope).await?;
+        }
         let (engine, id, about) = (self.clone(), id.clone(), about.into());
         let decide = async move {
             let live = engine.load_newest(&id).await?;

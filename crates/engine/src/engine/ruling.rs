@@ -115,7 +115,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Invalid`] where it cannot be used or its scope wants a conversation, [`EngineError::NotFound`],
-    /// [`EngineError::NoOpenTurn`].
+    /// [`EngineError::NoOpenTurn`], [`EngineError::OverLimit`].
     pub async fn add_rule(&self, new: NewRule) -> Result<Remembered, EngineError> {
         self.must_decide().await?;
         let wants = |what: &str| EngineError::Invalid { what: format!("a rule for {} needs {what}", new.scope) };
@@ -140,6 +140,10 @@ impl Engine {
             None => new_id()?,
         };
         let rule = ready(id, new.rule, reach, self.inner.clock.now_ms())?;
+        // The same request once more takes the place of what it made.
+        if !self.inner.rules.known().iter().any(|known| known.remembered.id == rule.remembered.id) {
+            self.must_have_room_for_rule(new.scope).await?;
+        }
         self.inner.rules.put(&rule).await?;
         // Deleted meanwhile: another one of its name begins without.
         if let Some(of) = of

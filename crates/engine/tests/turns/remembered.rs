@@ -10,8 +10,9 @@ use serde_json::json;
 use turnwright_core::policy::{Action, PredicateText, Reach, RuleText, Scope, Tests};
 use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Declared, Entry, Seq, TurnId, Verdict};
 use turnwright_engine::{
-    Append, CONVERSATION_DOCUMENTS, Choice, ConversationRecord, Document, Documents, EngineError, KeptBy, NewConversation,
-    NewMessage, NewRule, Remember, SettingsOverlay, SideRecord, Store, StoreError, ToolOutput, TurnState,
+    Append, CONVERSATION_DOCUMENTS, Choice, ConversationRecord, Document, Documents, EngineError, KeptBy, Limits,
+    NewConversation, NewMessage, NewRule, OverLimit, Remember, SettingsOverlay, SideRecord, Store, StoreError, ToolOutput,
+    TurnState,
 };
 use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, record, text,
@@ -277,6 +278,44 @@ async fn a_rule_whose_answer_was_lost_is_there_once_for_the_same_request() {
     own.add_rule(rule(None, below("/a"))).await.unwrap();
     own.add_rule(rule(None, below("/a"))).await.unwrap();
     assert_eq!(own.rules().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_user_has_so_many_rules_remembered_and_everyone_as_many() {
+    let world = waits(&["/a"], [Answer::whole([text("Done.")])]).await;
+    let own = &world.engine;
+    own.limit(Limits { rules_per_user: 2, ..Limits::default() });
+    let rule = |scope, conversation, key: Option<&str>| NewRule {
+        scope,
+        conversation,
+        rule: below("/a"),
+        idempotency: key.map(|key| (key.to_owned(), "print".to_owned())),
+    };
+    let full = EngineError::OverLimit(OverLimit::Rules { most: 2 });
+    // What others keep is theirs, of their own conversations too.
+    let anna = own.acting_for("anna".parse().unwrap());
+    let annas: ConversationId = "annas".parse().unwrap();
+    anna.create(NewConversation { id: Some(annas.clone()), ..NewConversation::default() }).await.unwrap();
+    anna.add_rule(rule(Scope::Conversation, Some(annas.clone()), None)).await.unwrap();
+    anna.add_rule(rule(Scope::User, None, None)).await.unwrap();
+    assert_eq!(anna.add_rule(rule(Scope::Conversation, Some(annas), None)).await.unwrap_err(), full);
+    let first = own.add_rule(rule(Scope::Conversation, Some(id()), None)).await.unwrap();
+    own.add_rule(rule(Scope::User, None, Some("k"))).await.unwrap();
+    assert_eq!(own.add_rule(rule(Scope::User, None, None)).await.unwrap_err(), full);
+    // The same request once more adds none, and those for everyone are counted by themselves.
+    own.add_rule(rule(Scope::User, None, Some("k"))).await.unwrap();
+    for _ in 0..2 {
+        own.add_rule(rule(Scope::Everyone, None, None)).await.unwrap();
+    }
+    assert_eq!(own.add_rule(rule(Scope::Everyone, None, None)).await.unwrap_err(), full);
+    // A decision that would leave one behind decides nothing, until there is room.
+    let decide =
+        || own.decide_and_remember(&world.id, first_call(), choice(Verdict::Allow), Some(Remember::proposed(Scope::User)));
+    assert_eq!(decide().await.unwrap_err(), full);
+    assert_eq!(own.waiting(&world.id).await.unwrap().len(), 1);
+    own.remove_rule(&first.id).await.unwrap();
+    assert!(decide().await.unwrap().remembered.is_some());
+    assert_eq!(own.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap(), completed());
 }
 
 #[tokio::test]

@@ -35,6 +35,9 @@ pub struct LimitsConfig {
     /// The largest image or file, in bytes.
     #[schemars(range(min = 1))]
     pub attachment_bytes: usize,
+    /// How many rules of approval are remembered for one user, and how many for everyone.
+    #[schemars(range(min = 1))]
+    pub rules_per_user: usize,
 }
 
 impl Default for LimitsConfig {
@@ -49,6 +52,7 @@ impl Default for LimitsConfig {
             message_bytes: 4 << 20,
             attachments: 32,
             attachment_bytes: 20 << 20,
+            rules_per_user: 1_000,
         }
     }
 }
@@ -56,7 +60,7 @@ impl Default for LimitsConfig {
 impl LimitsConfig {
     /// Those that the engine keeps.
     pub fn of_engine(&self) -> Limits {
-        let Self { turns, turns_per_user, message_bytes, attachments, attachment_bytes, .. } = *self;
-        Limits { turns, turns_per_user, message_bytes, attachments, attachment_bytes }
+        let Self { turns, turns_per_user, message_bytes, attachments, attachment_bytes, rules_per_user, .. } = *self;
+        Limits { turns, turns_per_user, message_bytes, attachments, attachment_bytes, rules_per_user }
     }
 }

@@ -114,6 +114,7 @@ body_bytes_per_second = 1024  # default
 message_bytes = 4194304  # default
 attachments = 32  # default
 attachment_bytes = 20971520  # default
+rules_per_user = 1000  # default
 
 [apps]
 enabled = true  # default

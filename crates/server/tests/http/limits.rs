@@ -17,7 +17,14 @@ use super::{Server, server};
 async fn each_limit_is_told_by_a_code_of_its_own_and_nothing_is_stored() {
     let gate = Arc::new(Semaphore::new(0));
     let server = server([Answer::whole([text("Done.")]).gated(&gate)]);
-    server.engine.limit(Limits { turns: 1, turns_per_user: 1, message_bytes: 10, attachments: 1, attachment_bytes: 3 });
+    server.engine.limit(Limits {
+        turns: 1,
+        turns_per_user: 1,
+        message_bytes: 10,
+        attachments: 1,
+        attachment_bytes: 3,
+        ..Limits::default()
+    });
     let held = server.stream("/api/v1/conversations/c1/chat", json!({"content": "one"}));
     let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/png"});
     let table = [
@@ -44,6 +51,16 @@ async fn each_limit_is_told_by_a_code_of_its_own_and_nothing_is_stored() {
     };
     let (held, ()) = tokio::join!(held, others);
     assert!(held.body.contains("Done."));
+}
+
+#[tokio::test]
+async fn a_rule_too_many_is_refused() {
+    let server = server([]);
+    server.engine.limit(Limits { rules_per_user: 1, ..Limits::default() });
+    server.engine.keep_rules(server.store.clone()).await;
+    let rule = json!({"scope": "user", "tool": "tools__*", "action": "deny"});
+    assert_eq!(server.post("/api/v1/approvals/rules", rule.clone()).await.status.as_u16(), 201);
+    assert_eq!(server.post("/api/v1/approvals/rules", rule).await.problem(), (422, "too_many_rules".to_owned()));
 }
 
 #[tokio::test]

@@ -251,7 +251,14 @@ async fn a_request_that_one_server_refused_runs_once_at_another_whatever_their_c
     let other = server_with(store.another_process(), looking());
     // Its clock is ahead of the other's.
     busy.clock.advance(1_000);
-    busy.engine.limit(Limits { turns: 1, turns_per_user: 9, message_bytes: 1_000, attachments: 1, attachment_bytes: 1_000 });
+    busy.engine.limit(Limits {
+        turns: 1,
+        turns_per_user: 9,
+        message_bytes: 1_000,
+        attachments: 1,
+        attachment_bytes: 1_000,
+        ..Limits::default()
+    });
     let body = json!({"messages": [user("Look!")]});
     let asks = async {
         while busy.provider.asked().is_empty() {

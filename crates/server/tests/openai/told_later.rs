@@ -148,7 +148,14 @@ async fn what_developers_say_in_a_request_that_is_refused_is_not_kept() {
     let server = server([Answer::whole([text("1.")]), Answer::whole([text("Slow.")]).gated(&gate)]);
     let developer = |said: &str| json!({"role": "developer", "content": said});
     let first = server.respond(&json!({"input": [developer("Be brief."), user("1")]})).await.json();
-    server.engine.limit(Limits { turns: 9, turns_per_user: 1, message_bytes: 1_000, attachments: 1, attachment_bytes: 1_000 });
+    server.engine.limit(Limits {
+        turns: 9,
+        turns_per_user: 1,
+        message_bytes: 1_000,
+        attachments: 1,
+        attachment_bytes: 1_000,
+        ..Limits::default()
+    });
     let slow = json!({"input": "Slow"});
     let refused = async {
         while server.provider.asked().len() < 2 {
