@@ -79,6 +79,7 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, ApiError>
     let options = state.options();
     let route = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
     guard::said_once(&request.headers)?;
+    guard::chunked_alone(&request.headers)?;
     // By the name of frames nothing else is answered, and frames by no other: whoever gets into one finds nothing there.
     match (apps::is_for_frames(state.site(), &request.uri, &request.headers), route == Some(apps::ROUTE)) {
         (true, true) => {

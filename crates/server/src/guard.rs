@@ -4,7 +4,7 @@
 //! that by pointing a name of its own at this machine, which `Host` shows.
 
 use http::uri::Authority;
-use http::{HeaderMap, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 
 use crate::auth::Hosts;
 use crate::error::ApiError;
@@ -23,6 +23,24 @@ pub(crate) fn said_once(headers: &HeaderMap) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// Refuses a body that comes by a transfer coding besides `chunked`, which is all that is decoded before this (RFC 9112, section 6.1).
+/// What stands before that was taken off by nobody.
+pub(crate) fn chunked_alone(headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).into_iter();
+    let is_it = |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(coding), None) if is_it(coding) => Ok(()),
+        (Some(coding), _) => {
+            let coding = coding.to_str().unwrap_or("(not text)");
+            let detail =
+                format!("the transfer coding is `{coding}`, or there are several; send the body as it is, or `chunked` once");
+            let refused = ApiError::new(StatusCode::NOT_IMPLEMENTED, "unsupported_transfer_coding", detail);
+            Err(refused.ending_connection())
+        }
+    }
 }
 
 /// The host that a request names.
@@ -141,7 +159,7 @@ fn is_ours(origin: &str, ours: Loopback) -> bool {
 mod tests {
     use http::{HeaderMap, HeaderValue, Uri};
 
-    use super::local_only;
+    use super::{chunked_alone, local_only};
 
     fn is_let_in(host: &str, origin: Option<&str>) -> bool {
         let mut headers = HeaderMap::new();
@@ -150,6 +168,24 @@ mod tests {
             headers.insert("origin", HeaderValue::from_str(origin).unwrap());
         }
         local_only(&Uri::from_static("/"), &headers, &["http://page.example:5173".to_owned()]).is_ok()
+    }
+
+    #[test]
+    fn a_body_comes_as_it_is_or_in_chunks_and_by_no_other_coding() {
+        let table: [(&[&str], bool); 7] = [
+            (&[], true),
+            (&["chunked"], true),
+            (&[" Chunked "], true),
+            (&["gzip, chunked"], false),
+            (&["gzip", "chunked"], false),
+            (&["chunked, chunked"], false),
+            (&["chunked;x=1"], false),
+        ];
+        for (codings, is_taken) in table {
+            let headers = codings.iter().map(|coding| (http::header::TRANSFER_ENCODING, coding.parse().unwrap()));
+            let headers: HeaderMap = headers.collect();
+            assert_eq!(chunked_alone(&headers).is_ok(), is_taken, "{codings:?}");
+        }
     }
 
     #[test]

@@ -188,6 +188,7 @@ refusals! {
         "401": "Who asks is not known: sign in, or send a token that counts. Never where nobody has to sign in.",
         "403": "The `Host` is not this machine, the `Origin` is another site's, the token may not do this, or a tool asks for what only people decide.",
         "500": "What is stored is damaged, or of a newer version.",
+        "501": "The body comes by another transfer coding than `chunked`.",
         "503": "The store does not answer, the server is shutting down, or as many turns run or streams are open as may. Worth repeating.",
     }
     /// Of routes that read a body.
@@ -236,6 +237,7 @@ pub(crate) mod openai {
             "403": "The `Host` is not this machine, the `Origin` is another site's, or the token may not do this.",
             "404": "There is no such thing.",
             "500": "What is stored is damaged, or of a newer version.",
+            "501": "The body comes by another transfer coding than `chunked`.",
             "503": "The store does not answer, the server is shutting down, or as many turns run or streams are open as may. Worth repeating.",
         }
         /// Of routes that run a turn.

@@ -231,6 +231,8 @@ async fn a_head_of_ten_thousand_bytes_is_read_and_one_that_is_too_large_or_no_ht
             ("GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n".to_owned(), "403"),
             (head("content-length: 5\r\ncontent-length: 6\r\n"), "400"),
             (head("content-length: -1\r\n"), "400"),
+            (head("transfer-encoding: gzip, chunked\r\n") + "0\r\n\r\n", "501"),
+            (head("transfer-encoding: chunked\r\n") + "0\r\n\r\n", "200"),
             ("\u{16}\u{3}\u{1} not HTTP\r\n\r\n".to_owned(), "400"),
         ];
         for (sent, status) in table {
