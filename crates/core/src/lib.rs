@@ -14,6 +14,7 @@ pub mod compaction;
 mod content;
 pub mod context;
 mod counted;
+mod direction;
 mod elicitation;
 mod entry;
 mod facts;
@@ -47,6 +48,7 @@ pub use budgets::{BudgetStop, Reserved};
 pub use content::{ContentBlock, EmbeddedResource, is_blank, text_of};
 pub use context::{Context, ContextKind, ContextPart, ContextPlace};
 pub use counted::counted;
+pub use direction::changes_direction;
 pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};
 pub use entry::{
     Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, KeyForm, Question, QuestionReason,

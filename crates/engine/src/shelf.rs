@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::ContentBlock;
+use turnwright_core::{ContentBlock, changes_direction};
 
 use self::embedded::lifted;
 use crate::artifacts::{Artifact, Artifacts};
@@ -173,7 +173,7 @@ fn part(block: ContentBlock) -> Part {
         Some(mime_type) if IMAGES.contains(&mime_type.as_str()) => Part::Shown(ContentBlock::Image { data: base64, mime_type }),
         media_type => {
             let name = resource.uri.rsplit('/').find(|part| !part.is_empty()).unwrap_or("resource");
-            let name: String = name.chars().filter(|sign| !sign.is_control()).take(200).collect();
+            let name: String = name.chars().filter(|sign| !sign.is_control() && !changes_direction(*sign)).take(200).collect();
             Part::Kept { name, media_type: media_type.unwrap_or_else(|| "application/octet-stream".to_owned()), base64 }
         }
     }

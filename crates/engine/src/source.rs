@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{ContentBlock, ConversationId, Declared, Resumption, ToolErrorKind, UserId};
+use turnwright_core::{ContentBlock, ConversationId, Declared, Resumption, ToolErrorKind, UserId, changes_direction};
 
 pub use crate::writes::Writes;
 use crate::{Asks, Nobody, Spool, Standstill, Tasks, ToolReply, TraceContext};
@@ -164,7 +164,7 @@ impl std::fmt::Display for SetAside {
 /// A tool's own name as people are shown it: a source may have chosen one that fills a page.
 pub fn shown_name(name: &str) -> String {
     const MOST: usize = 100;
-    let plain: String = name.chars().take(MOST).filter(|letter| !letter.is_control()).collect();
+    let plain: String = name.chars().take(MOST).filter(|letter| !letter.is_control() && !changes_direction(*letter)).collect();
     if name.chars().nth(MOST).is_some() { plain + "…" } else { plain }
 }
 

@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
-use turnwright_core::{ContentBlock, ConversationId, EmbeddedResource};
+use turnwright_core::{ContentBlock, ConversationId, EmbeddedResource, changes_direction};
 use turnwright_engine::artifacts::{Artifact, Artifacts, is_artifact_id, linked_artifact};
 
 use crate::error::ApiError;
@@ -17,6 +17,11 @@ const ROUTE: &str = "/api/v1/artifacts/";
 pub(crate) fn named(uri: &str) -> Option<&str> {
     let at_its_route = || uri.rsplit_once(ROUTE).map(|(_, id)| id).filter(|id| is_artifact_id(id));
     linked_artifact(uri).or_else(at_its_route)
+}
+
+/// The name of a file without what is not seen in it: control characters, and those by which it would look like another.
+pub(crate) fn shown_name(name: &str) -> String {
+    name.chars().filter(|letter| !letter.is_control() && !changes_direction(*letter)).collect()
 }
 
 /// The files of a message.

@@ -64,6 +64,7 @@ fn an_image_is_shown_as_one_and_other_bytes_are_kept() {
         base64: "AAAA".to_owned(),
     };
     assert_eq!(part(blob("file:///x/a.zip", "application/zip")), kept("a.zip", "application/zip"));
+    assert_eq!(part(blob("file:///a\u{202e}piz.exe", "application/zip")), kept("apiz.exe", "application/zip"));
     assert_eq!(part(blob("mem:/", "text/html\r\nx: y")), kept("mem:", "application/octet-stream"));
 }
 

@@ -12,6 +12,7 @@ use turnwright_host::import;
 use utoipa::ToSchema;
 
 use crate::agui::fold::Knows;
+use crate::attached::shown_name;
 use crate::error::ApiError;
 use crate::openai::history::{Called, History, Item, Messages, Said};
 use crate::openai::settings;
@@ -290,7 +291,7 @@ fn blocks(place: &str, content: &Value) -> Result<Vec<ContentBlock>, ApiError> {
             "image" => ContentBlock::Image { data, mime_type },
             "audio" => ContentBlock::Audio { data, mime_type },
             "video" | "document" => {
-                let named = field("filename").filter(|_| is_binary && kind != "video");
+                let named = field("filename").filter(|_| is_binary && kind != "video").map(|name| shown_name(&name));
                 let uri = if kind == "video" {
                     VIDEO_URI.to_owned()
                 } else {

@@ -4,6 +4,7 @@ use serde_json::Value;
 use turnwright_core::{ContentBlock, EmbeddedResource};
 use turnwright_engine::artifacts::is_artifact_id;
 
+use crate::attached::shown_name;
 use crate::error::ApiError;
 
 /// The text of an answer that is sent back.
@@ -74,7 +75,7 @@ fn as_sent(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
                 let inner = if inner.is_some() { ".file" } else { "" };
                 return link(&id).ok_or_else(|| no_file(&format!("{place}{inner}.file_id"), &id));
             }
-            let name = text(file, "filename").unwrap_or_else(|| "file".to_owned());
+            let name = text(file, "filename").map_or_else(|| "file".to_owned(), |name| shown_name(&name));
             let (mime_type, blob) = text(file, "file_data").as_deref().and_then(bytes_in).ok_or_else(|| {
                 wrong("holds no file: send it as `file_data`, a `data:` URL with base64, or as the `file_id` that POST /api/v1/artifacts gave")
             })?;

@@ -17,6 +17,7 @@ use turnwright_engine::{Engine, StoreError};
 
 use super::idempotency::key;
 use super::json;
+use crate::attached::shown_name;
 use crate::auth::Admitted;
 use crate::body::{as_it_is, drain};
 use crate::byte_range::Wanted;
@@ -311,10 +312,10 @@ async fn read(
     Ok(Read { hasher, media_type, bytes: u64::try_from(size).unwrap_or(u64::MAX) })
 }
 
-/// What is left of a file's name: no folders, nothing that a terminal or a header would trip over.
+/// What is left of a file's name: no folders, nothing that a terminal or a header would trip over or that makes it look like another.
 fn file_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name: String = name.chars().filter(|sign| !sign.is_control()).take(200).collect();
+    let name: String = shown_name(name).chars().take(200).collect();
     let name = name.trim();
     if name.is_empty() || name == "." || name == ".." { "file".to_owned() } else { name.to_owned() }
 }
@@ -503,6 +504,8 @@ mod tests {
             ("C:\\dir\\a b.png", "a b.png"),
             ("a\r\nX: y", "aX: y"),
             ("..", "file"),
+            ("a\u{202e}gnp.exe", "agnp.exe"),
+            ("\u{2066}.\u{2069}.\u{200f}", "file"),
             ("", "file"),
         ];
         for (name, expected) in table {

@@ -9,6 +9,7 @@ use turnwright_engine::{EngineError, StoreError};
 use turnwright_host::{Knowledge, Memory, MemoryError};
 
 use super::json;
+use crate::attached::shown_name;
 use crate::body::as_it_is;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Params, Search, State, Undivided, Whole};
@@ -163,9 +164,10 @@ pub(super) async fn attach(
     let name = named.document;
     // Browsers take `.` and `..` out of an address.
     let is_path = matches!(name.as_str(), "." | "..");
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) || is_path {
-        let detail =
-            format!("the document's name must be 1 to {MAX_NAME_BYTES} bytes without control characters, not `.` or `..`");
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || shown_name(&name) != name || is_path {
+        let detail = format!(
+            "the document's name must be 1 to {MAX_NAME_BYTES} bytes without control characters, those that change the direction of writing too, not `.` or `..`"
+        );
         return Err(ApiError::invalid(detail).about("document"));
     }
     let (knows, file, bytes) = (knowledge(&state)?.clone(), name.clone(), whole.body.to_vec());

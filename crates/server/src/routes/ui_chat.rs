@@ -576,7 +576,7 @@ fn content(parts: Vec<UiPart>) -> Result<Vec<ContentBlock>, ApiError> {
 
 /// A file: its bytes where the address holds them, else what was uploaded here.
 fn file(url: &str, media_type: Option<String>, filename: Option<String>) -> Result<ContentBlock, ApiError> {
-    let name = filename.unwrap_or_else(|| "file".to_owned());
+    let name = filename.map_or_else(|| "file".to_owned(), |name| attached::shown_name(&name));
     let Some(data) = url.strip_prefix("data:") else {
         if attached::named(url).is_none() {
             let what = format!(
