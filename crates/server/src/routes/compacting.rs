@@ -10,7 +10,7 @@ use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{InConversation, State, Whole};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::once_alike;
+use crate::repeat::{once_alike, once_in};
 use crate::settings;
 
 /// Tells whether models are shown a summary of this conversation's beginning.
@@ -57,12 +57,18 @@ pub(super) async fn compact(
     path = "/conversations/{id}/compact/undo",
     operation_id = "undoCompaction",
     tag = "conversations",
-    params(ConversationPath),
-    responses((status = 200, description = "What is shown now.", body = api::CompactionReport), Refused, BodyRefused, NotThere)
+    params(ConversationPath, RepeatableHeader),
+    responses((status = 200, description = "What is shown now.", body = api::CompactionReport), Refused, BodyRefused, NotThere, Conflicting)
 )]
-pub(super) async fn undo(State(state): State, InConversation(conversation): InConversation) -> Result<Response, ApiError> {
-    let shown = state.engine().uncompact(&conversation).await?;
-    Ok(json(StatusCode::OK, report(shown)))
+pub(super) async fn undo(
+    State(state): State,
+    InConversation(conversation): InConversation,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let (engine, id) = (state.engine().clone(), conversation.clone());
+    // Where nobody knows whether it was taken back, a second time would take back the one before it.
+    let undone = async move { Ok(report(engine.uncompact(&id).await?)) };
+    Ok(json(StatusCode::OK, once_in(&state, asked(&whole)?, (&conversation, "compact/undo"), undone).await?))
 }
 
 fn report(shown: Option<Compaction>) -> api::CompactionReport {

@@ -158,6 +158,26 @@ async fn a_summary_is_made_once_for_each_key() {
 }
 
 #[tokio::test]
+async fn a_summary_is_taken_back_once_for_each_key() {
+    let kept = Kept::default();
+    let words = ["One", "Two", "Three", "Counted.", "Four", "Five", "Six", "Counted on."];
+    let server = kept.server(words.map(|word| Answer::whole([text(word)])));
+    let path = "/api/v1/conversations/c1/compact";
+    for words in [["1", "2", "3"], ["4", "5", "6"]] {
+        for word in words {
+            server.post("/api/v1/conversations/c1/chat", json!({"content": word})).await;
+        }
+        let made = server.post(path, json!({})).await;
+        assert_eq!(made.status, StatusCode::OK, "{}", made.body);
+    }
+    let undo = format!("{path}/undo");
+    let first = keyed(&server, &undo, &json!({})).await;
+    assert_eq!(first.json()["summary"]["text"], "Counted.", "{}", first.body);
+    is_carried_out_once(&server, &kept, &undo, (json!({}), json!({"other": true})), &first).await;
+    assert_eq!(server.get(path).await.json()["summary"]["text"], "Counted.");
+}
+
+#[tokio::test]
 async fn a_key_of_a_summary_is_another_in_another_conversation() {
     let kept = Kept::default();
     let answers = ["One", "Two", "Three", "Counted.", "One", "Two", "Three", "Counted again.", "Not this one."];
