@@ -54,7 +54,7 @@ mod waits;
 
 pub use act::{
     About, Answers, Beneath, Choice, ClientResult, Decided, Given, Joins, KnownAs, NewMessage, OnWaiting, Sent, SentState,
-    Stale,
+    Stale, beside_message,
 };
 pub use asking::{WaitingQuestion, questions_in};
 pub use beginning::Extent;

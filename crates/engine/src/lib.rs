@@ -78,7 +78,7 @@ pub use engine::{
     About, Answers, Awaited, Beneath, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door,
     Engine, EngineLoad, EngineParts, Explained, Extent, Given, Joins, KnownAs, NewConversation, NewMessage, NewRule, OnWaiting,
     PageCall, PageCalled, Remember, Sent, SentState, Stale, TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion,
-    WholeJournal, always, questions_in,
+    WholeJournal, always, beside_message, questions_in,
 };
 pub use error::EngineError;
 pub use event::{Event, TurnError};

@@ -36,7 +36,7 @@ use decision::decided_and_remembered;
 pub use decision::{About, Decided};
 use message::Kept;
 pub(super) use message::kept_summary;
-pub use message::{Beneath, Joins, KnownAs, NewMessage, OnWaiting, Sent, SentState};
+pub use message::{Beneath, Joins, KnownAs, NewMessage, OnWaiting, Sent, SentState, beside_message};
 pub(super) use overdue::Deadlines;
 pub(super) use results::result;
 pub use results::{ClientResult, Given};

@@ -12,6 +12,12 @@ fn stored_name(id: &ConversationId, name: &str) -> String {
     format!("{BESIDE}{id}/{name}")
 }
 
+/// The record that keeps a text under this name, together with what is appended.
+pub(super) fn kept_with(id: &ConversationId, name: &str, text: &str) -> SideRecord {
+    let record = Idempotent { fingerprint: String::new(), answer: text.to_owned() };
+    SideRecord::Idempotent { key: stored_name(id, name), record }
+}
+
 impl Engine {
     /// Keeps a text beside a conversation under this name, for every process of the database. Where one is kept under it already, that
     /// one stays.
@@ -19,14 +25,12 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`]; [`EngineError::Store`].
     pub async fn keep_beside(&self, id: &ConversationId, name: &str, text: &str) -> Result<(), EngineError> {
-        let (engine, id, key) = (self.clone(), id.clone(), stored_name(id, name));
-        let record = Idempotent { fingerprint: String::new(), answer: text.to_owned() };
+        let (engine, id, kept) = (self.clone(), id.clone(), kept_with(id, name, text));
         let keep = async move {
             loop {
                 let live = engine.load_newest(&id).await?;
                 let at: Seq = live.lock().journal.next_seq();
-                let kept = SideRecord::Idempotent { key: key.clone(), record: record.clone() };
-                let side = vec![SideRecord::Of(live.incarnation()), kept];
+                let side = vec![SideRecord::Of(live.incarnation()), kept.clone()];
                 let at_ms = engine.inner.clock.now_ms();
                 let append = Append { conversation: id.clone(), at, entries: Vec::new(), at_ms, side };
                 match engine.inner.store.append(append).await {

@@ -20,7 +20,7 @@ use super::ids;
 use super::known::Fingerprint;
 use super::recalled;
 use super::referred;
-use super::responses::developers::{joined, leave_later_out, stays_in_chain, with_more};
+use super::responses::developers::{finish, joined, leave_later_out, stays_in_chain, with_more};
 use super::responses::object::{PREFIX, offered_to, part_after};
 use super::responses::stored::{Brings, continued};
 use super::saying::{Place, is_overtaken, last_of_newest, say, say_after};
@@ -59,6 +59,8 @@ pub(crate) struct Ask {
     pub(crate) on_waiting: OnWaiting,
     /// How the request is known where it comes again without a key, where its clients send such.
     pub(crate) again: Option<Again>,
+    /// What it adds to what is said before the rest of its chain of responses.
+    pub(crate) stays: Option<String>,
 }
 
 impl Ask {
@@ -166,6 +168,8 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     if came == Came::Before
         && let Some(begun) = begun_before(state, &ask, &users, &history).await?
     {
+        // Its first time may have been cut off there.
+        finish(state, (&begun.conversation, begun.part.after)).await?;
         return Ok(begun);
     }
     // Who chose a key wants one request for each.
@@ -187,12 +191,18 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     let Some(chain) = ask.conversation.clone().filter(|_| ask.previous.is_some()) else {
         return go_on(state, ask, users, history, before).await;
     };
+    if let Some((held, after)) = ask.previous.as_deref().and_then(|previous| ids::read_answer(PREFIX, previous))
+        && held == chain
+    {
+        finish(state, (&chain, after)).await?;
+    }
     if ask.overlay.system_prompt.is_some() {
         let before = state.engine().conversation(&chain).await?.overlay.system_prompt;
         let said = with_more(before, ask.history.system.as_deref());
         ask.overlay.system_prompt = joined([ask.history.instructions.clone(), said]);
     }
     let system = ask.history.system.clone();
+    ask.stays.clone_from(&system);
     let begun = go_on(state, ask, users, history, before).await?;
     if let Some(system) = system {
         stays_in_chain(state, (&begun.conversation, begun.part.after), &system).await?;

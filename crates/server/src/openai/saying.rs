@@ -7,6 +7,7 @@ use turnwright_engine::{Answers, Beneath, ClientResult, Engine, EngineError, Joi
 
 use super::begin::{Ask, Begun, begun, brings, of_conversation, where_there};
 use super::known::Fingerprint;
+use super::responses::developers::ADDED;
 use super::responses::stored::{GoesOn, goes_on_in};
 use super::track::Part;
 use crate::error::ApiError;
@@ -73,6 +74,7 @@ pub(super) async fn say(
         beneath: Beneath::Conversation,
         idempotency: ask.idempotency.clone(),
         known_as: None,
+        beside: ask.stays.clone().map(|system| (ADDED, system)),
         denies_questions: false,
     };
     let sent = loop {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use turnwright_core::QuestionReason;
 use turnwright_core::policy::{Action, Policy, RuleText};
+use turnwright_core::{ConversationId, QuestionReason, Seq, TurnId};
 use turnwright_engine::Limits;
 use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, call, text};
 
@@ -57,6 +57,50 @@ async fn wherever_a_process_dies_the_request_that_is_sent_again_has_one_turn_and
             assert_eq!(sent_again(&next, path, &body, "2").await.json(), seen.json(), "{path} {fuse:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_a_process_dies_what_a_developer_said_is_said_in_all_that_follows() {
+    let mut cut_off = 0;
+    for (fuse, comes_again) in
+        (1..=8).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]).flat_map(|fuse| [(fuse, true), (fuse, false)])
+    {
+        let store = MemoryStore::default();
+        let answers = || (1..=4).map(|number| Answer::whole([text(&format!("{number}."))]));
+        let first = server_on(store.another_process(), answers());
+        let one = first.respond(&json!({"input": "1"})).await.json();
+        let name: ConversationId = one["turnwright"]["conversation_id"].as_str().unwrap().parse().unwrap();
+        first.engine.shutdown().await;
+        let input = json!([{"role": "developer", "content": "Kept."}, user("2")]);
+        let asks = json!({"input": input, "previous_response_id": one["id"]});
+        let doomed = server_on(store.doomed_process(fuse), answers());
+        let _died = timeout(Duration::from_mins(5), sent_again(&doomed, RESPONSES, &asks, "0")).await;
+        doomed.engine.shutdown().await;
+
+        let next = server_on(store.another_process(), answers());
+        next.engine.resume_open_turns().await.unwrap();
+        let last = async || {
+            let last = |journal: &turnwright_core::Journal| {
+                journal.turn().map(|turn| (turn.id(), turn.settings().system_prompt.clone().unwrap_or_default()))
+            };
+            next.engine.look(&name, last).await.unwrap().unwrap()
+        };
+        if comes_again {
+            assert_eq!(sent_again(&next, RESPONSES, &asks, "1").await.status, 200, "{fuse:?}");
+        }
+        let (second, _) = last().await;
+        if second == TurnId(Seq::FIRST) {
+            continue;
+        }
+        next.engine.wait(&name, second).await.unwrap();
+        cut_off += usize::from(next.engine.conversation(&name).await.unwrap().overlay.system_prompt.is_none());
+        // The response after a message is called by its place.
+        let previous = format!("resp_{}_{name}", second.0);
+        let third = next.respond(&json!({"input": "3", "previous_response_id": previous})).await;
+        assert_eq!(third.status, 200, "{fuse:?}: {}", third.body);
+        assert_eq!(last().await.1, "Kept.", "{fuse:?}, comes again: {comes_again}");
+    }
+    assert!(cut_off > 0);
 }
 
 /// A model that touches once, and says so.

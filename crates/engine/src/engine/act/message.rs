@@ -40,6 +40,8 @@ pub struct NewMessage {
     pub idempotency: Option<(String, String)>,
     /// Another key, under which it is found too: what the page of the person calls it.
     pub known_as: Option<KnownAs>,
+    /// A text that is kept beside the conversation together with it, [by the name](beside_message) that this begins.
+    pub beside: Option<(&'static str, String)>,
     /// Whether nobody who hears the answer can be asked: a turn that it opens denies what mode `ask` would ask about.
     pub denies_questions: bool,
 }
@@ -71,9 +73,16 @@ impl NewMessage {
             beneath: Beneath::Conversation,
             idempotency: None,
             known_as: None,
+            beside: None,
             denies_questions: false,
         }
     }
+}
+
+/// The name of what is kept beside a conversation together with the message at this place ([`NewMessage::beside`],
+/// [`Engine::kept_beside`]).
+pub fn beside_message(name: &str, message: Seq) -> String {
+    format!("{name}/{message}")
 }
 
 /// What the settings of a message that joins a turn change.

@@ -11,7 +11,8 @@ use turnwright_core::{
 use super::answers::answers;
 use super::results::{asked_anew, given_anew, not_waited_for};
 use super::title::retitled;
-use super::{Act, Beneath, Bounds, Joins, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
+use super::{Act, Beneath, Bounds, Joins, Kept, NewMessage, OnWaiting, Sent, SentState, beside_message, still_open};
+use crate::engine::beside::kept_with;
 use crate::inner::Inner;
 use crate::live::{Live, State};
 use crate::{EngineError, SettingsOverlay, SideRecord};
@@ -87,6 +88,9 @@ pub(super) fn say(
     for (key, fingerprint) in idempotency.chain(message.known_as.iter().map(|known| (known.key.as_str(), ""))) {
         let kept = Kept { conversation: Some(live.id.clone()), sent: Some(act.answer.clone()), summary: None };
         act.side.push(kept.record(key, fingerprint)?);
+    }
+    if let Some((name, text)) = &message.beside {
+        act.side.push(kept_with(&live.id, &beside_message(name, at), text));
     }
     let Act { entries, side, answer, slot, is_for_all } = act;
     Ok(Act { entries, side, answer: (answer, agreed), slot, is_for_all })

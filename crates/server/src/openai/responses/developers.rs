@@ -1,12 +1,28 @@
 //! What system and developer items say that stand beside a `previous_response_id`: it is said before the conversation from that response
 //! on, and not where a branch goes on from an earlier one. What each response added is kept beside the conversation, whose system prompt
 //! says it without saying since when.
+//!
+//! It is stored together with the message beside which it came ([`ADDED`]), and the system prompt after that. Where a process ends in
+//! between, whoever goes on from that response, or sends the same request again, finishes it.
 
 use turnwright_core::{Control, ConversationId, Entry, Journal, Seq};
-use turnwright_engine::{Conversation, ConversationChange, EngineError, SettingsOverlay, StoreError};
+use turnwright_engine::{Conversation, ConversationChange, EngineError, SettingsOverlay, StoreError, beside_message};
 
 use crate::error::ApiError;
 use crate::state::ServerState;
+
+/// Under which name, with the place of a message, it is kept what came beside that.
+pub(crate) const ADDED: &str = "developers/added";
+
+/// Sees to it that what came beside the message of a response is said in all of the chain from there on.
+pub(crate) async fn finish(state: &ServerState, (chain, after): (&ConversationId, Seq)) -> Result<(), ApiError> {
+    let engine = state.engine();
+    let Some(system) = engine.kept_beside(chain, &beside_message(ADDED, after)).await? else { return Ok(()) };
+    if engine.kept_beside(chain, &settled(after)).await?.is_some() {
+        return Ok(());
+    }
+    stays_in_chain(state, (chain, after), &system).await
+}
 
 /// Says it in all of the chain of responses from the one after this entry on, as the chain's other items are.
 pub(crate) async fn stays_in_chain(
@@ -18,14 +34,15 @@ pub(crate) async fn stays_in_chain(
         let of = state.engine().conversation(chain).await?;
         let said = with_more(of.overlay.system_prompt.clone(), Some(system));
         if said == of.overlay.system_prompt {
-            return Ok(());
+            break;
         }
         // First: what is said and of no response would be said in every branch.
         state.engine().keep_beside(chain, &name(after), system).await?;
         if prompted(state, of, said).await? == Stored::Yes {
-            return Ok(());
+            break;
         }
     }
+    Ok(state.engine().keep_beside(chain, &settled(after), "").await?)
 }
 
 /// Takes what came behind the response after `after` in `of` out of what is said before the conversation `copy`, which was made of that.
@@ -90,6 +107,11 @@ fn begin_behind(journal: &Journal, after: Seq) -> Vec<Seq> {
 
 fn name(after: Seq) -> String {
     format!("developers/{after}")
+}
+
+/// Kept once it is said: what people make of the system prompt later is theirs.
+fn settled(after: Seq) -> String {
+    format!("developers/said/{after}")
 }
 
 /// What is said before a conversation, with what a request adds to that where it was not added last.
