@@ -17,6 +17,7 @@ use crate::acting::Acting;
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
 use crate::follow::Follower;
+use crate::forgetting::Forgetting;
 use crate::inner::{Choices, Inner};
 use crate::live::Live;
 use crate::nodes::cluster::Cluster;
@@ -220,6 +221,7 @@ impl Engine {
             door: OnceLock::new(),
             question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
             erasing: Erasing::default(),
+            forgetting: Forgetting::default(),
             approval_limit_ms: AtomicU64::new(0),
             is_unattended: AtomicBool::new(false),
             begins_to_wait: watch::Sender::new(0),

@@ -18,6 +18,7 @@ use crate::artifacts::Artifacts;
 use crate::catalog::Catalogs;
 use crate::driver::{Before, Driver};
 use crate::follow::Follower;
+use crate::forgetting::Forgetting;
 use crate::live::{Live, State, Vacancy};
 use crate::nodes::cluster::Cluster;
 use crate::pins::Pins;
@@ -80,6 +81,8 @@ pub(crate) struct Inner {
     pub(crate) question_limit_ms: AtomicU64,
     /// What was deleted and is not known to be overwritten.
     pub(crate) erasing: Erasing,
+    /// Who is told of conversations that are gone.
+    pub(crate) forgetting: Forgetting,
     /// How long people are waited for before what waits is denied; 0 is for ever.
     pub(crate) approval_limit_ms: AtomicU64,
     /// Whether nobody is there to answer while a call holds its connection.
@@ -257,14 +260,14 @@ impl Inner {
     pub(crate) fn forget(&self, conversation: &ConversationId) {
         self.registry.bury(conversation);
         self.rules.forget(conversation);
-        self.providers.forget(conversation);
+        self.tell_gone(conversation);
         self.end_of(conversation);
     }
 
     /// The same of this one, whether or not another of its name took its place.
     pub(crate) fn bury(&self, live: &Arc<Live>) {
         self.registry.bury_this(live);
-        self.providers.forget(&live.id);
+        self.tell_gone(&live.id);
         self.end_of(&live.id);
     }
 

@@ -26,6 +26,7 @@ mod error;
 pub mod event;
 mod fold;
 mod follow;
+mod forgetting;
 mod in_flight;
 mod inner;
 pub mod knowledge;
@@ -82,6 +83,7 @@ pub use engine::{
 };
 pub use error::EngineError;
 pub use event::{Event, TurnError};
+pub use forgetting::Forgets;
 pub use limits::{Limits, MAX_REASON_CHARS, MAX_TITLE_CHARS, OverLimit};
 pub use locks::{Lock, Locks};
 pub use names::qualified;

@@ -65,6 +65,11 @@ pub trait Provider: Send + Sync + Debug {
     /// A conversation was deleted: nothing that it said is to be kept in memory any more, such as what was written of its requests.
     fn forget(&self, _conversation: &ConversationId) {}
 
+    /// The conversations of which it keeps something so.
+    fn kept(&self) -> Vec<ConversationId> {
+        Vec::new()
+    }
+
     /// The models that the endpoint offers, its configured ones where some are configured.
     ///
     /// # Errors
@@ -114,6 +119,11 @@ pub trait Providers: Send + Sync + Debug {
         for provider in self.names().iter().filter_map(|name| self.get(name).ok()) {
             provider.forget(conversation);
         }
+    }
+
+    /// The conversations of which any of them [keeps](Provider::kept) something.
+    fn kept(&self) -> Vec<ConversationId> {
+        self.names().iter().filter_map(|name| self.get(name).ok()).flat_map(|provider| provider.kept()).collect()
     }
 
     /// All names, in configuration order.

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use turnwright_core::{ConversationId, DriverId};
 
+use crate::nodes::News;
 use crate::{Document, Documents, Engine, EngineError, Store, StoreError};
 
 pub use crate::resent::{RESENT, TIME_AT, written_time};
@@ -178,6 +179,11 @@ impl Engine {
                 self.forget(id);
             }
             count = count.saturating_add(removed.len());
+            if self.inner().nodes().is_shared() {
+                for conversation in removed.iter().cloned() {
+                    self.inner().nodes().tell(News::Appended { conversation, seq: None }).await;
+                }
+            }
             goes_on = removed.len() >= REMOVED_AT_ONCE;
         }
         drop(owed);

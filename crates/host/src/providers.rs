@@ -220,6 +220,12 @@ impl Providers for ProviderSet {
         }
     }
 
+    fn kept(&self) -> Vec<ConversationId> {
+        let entries = self.entries();
+        let made = entries.iter().filter_map(|(_, entry)| entry.made.get()?.as_ref().ok());
+        made.flat_map(|provider| provider.kept()).collect()
+    }
+
     fn hinted(&self, hints: &[String], current: &ModelRef) -> Option<ModelRef> {
         let models: Vec<ModelRef> = std::iter::once(current.clone()).chain(self.listed()).collect();
         hints.iter().find_map(|hint| models.iter().find(|model| model.model().contains(hint.as_str())).cloned())

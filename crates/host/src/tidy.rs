@@ -61,6 +61,9 @@ impl Host {
         } else if let Err(error) = self.engine().erase_due(&**self.upkeep()).await {
             tracing::warn!(%error, "what was deleted could not be overwritten; the next round does it");
         }
+        if let Err(error) = self.engine().forget_deleted().await {
+            tracing::warn!(%error, "it is not known which conversations others deleted; the next round looks again");
+        }
         if let Err(error) = self.mcp().set.finish_leaving().await {
             tracing::warn!(%error, "what is kept of MCP servers that left could not be forgotten; the next round does it");
         }

@@ -86,6 +86,10 @@ impl Provider for HttpProvider {
         self.endpoint.kept.forget(conversation);
     }
 
+    fn kept(&self) -> Vec<ConversationId> {
+        self.endpoint.kept.conversations()
+    }
+
     fn call(&self, model: &str, prompt: &Prompt<'_>) -> Result<ModelStream, ProviderFailure> {
         let config = &self.endpoint.config;
         let dialect = config.dialect;

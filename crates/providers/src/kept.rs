@@ -73,6 +73,12 @@ impl KeptRequests {
         cache.by_beginning.clear();
     }
 
+    /// The conversations of which something is kept, once for each model.
+    pub(crate) fn conversations(&self) -> Vec<ConversationId> {
+        let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.requests.iter().map(|((conversation, _), _)| conversation.clone()).collect()
+    }
+
     /// Keeps what was written for the next time, where it is worth it.
     pub(crate) fn put(&self, of: Option<PromptOf<'_>>, model: &str, mut kept: Kept) {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -112,13 +112,16 @@ impl ServerState {
     fn of(engine: Engine, options: ServerOptions, mcp: Option<McpEndpoint>, servers: Option<McpServers>) -> Self {
         let streams = Slots::new(options.streams.all, options.streams.per_user);
         engine.share_streams(&streams);
+        let known = Arc::new(KnownHistories::new(engine.shared_clock()));
+        let forgets = Arc::downgrade(&known);
+        engine.tell_gone_to(forgets);
         let shared = Arc::new(Shared {
             mcp,
             servers,
             options,
             changing_settings: Mutex::new(()),
             resources: OnceLock::new(),
-            known: Arc::new(KnownHistories::new(engine.shared_clock())),
+            known,
             heard: Heard::default(),
             metrics: OnceLock::new(),
             accounts: OnceLock::new(),
@@ -355,5 +358,39 @@ impl ServerState {
     /// Held while a conversation's settings are read, changed and written, so that two changes do not undo each other.
     pub(crate) fn changing_settings(&self) -> &Mutex<()> {
         &self.shared.changing_settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{json, value::to_raw_value};
+    use turnwright_core::policy::Policy;
+    use turnwright_core::{ModelRef, TurnSettings};
+    use turnwright_engine::{Engine, EngineParts, NewConversation};
+    use turnwright_testkit::{ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders};
+
+    use super::{ServerOptions, ServerState};
+
+    #[tokio::test]
+    async fn what_came_with_requests_is_forgotten_where_a_conversation_is_deleted_by_whatever_door() {
+        let engine = Engine::new(EngineParts {
+            providers: Arc::new(ScriptedProviders(ScriptedProvider::new([]))),
+            sources: Vec::new(),
+            store: Arc::new(MemoryStore::default()),
+            clock: Arc::new(ManualClock::at(0)),
+            policy: Policy::default(),
+            defaults: TurnSettings::new(ModelRef::new("test", "m")),
+        });
+        let state = ServerState::new(engine.clone(), ServerOptions::default());
+        let said = to_raw_value(&json!({"role": "user", "content": "a"})).unwrap();
+        let known = state.known();
+        let read = || known.seen().read(known.fingerprint(engine.user()), &[&said]).unwrap().0.remove(0);
+        let first = read();
+        assert!(Arc::ptr_eq(&first, &read()), "it is remembered");
+        let of = engine.create(NewConversation::default()).await.unwrap();
+        engine.delete(&of.id).await.unwrap();
+        assert!(!Arc::ptr_eq(&first, &read()));
     }
 }

@@ -42,6 +42,10 @@ pub(crate) async fn run(inner: Arc<Inner>) {
 
 /// Looks at what was stored in a conversation, where anybody here wants to know.
 fn look(inner: &Arc<Inner>, conversation: &ConversationId, seq: Option<Seq>) {
+    if seq.is_none() {
+        // It was deleted, and may be in memory where no journal of it is.
+        inner.tell_gone(conversation);
+    }
     let Some(live) = inner.registry.peek(conversation) else { return };
     {
         let state = live.lock();

@@ -1,12 +1,12 @@
 //! What outlives a request, and what ends a driver before its turn does.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
-use turnwright_core::{Declared, TurnStatus};
+use turnwright_core::{ConversationId, Declared, TurnStatus};
 use turnwright_engine::{
-    CallContext, CallLimits, EngineError, NewConversation, NewMessage, SourceCall, SourceState, SourceTool, ToolError,
+    CallContext, CallLimits, EngineError, Forgets, NewConversation, NewMessage, SourceCall, SourceState, SourceTool, ToolError,
     ToolOutput, ToolSource, TurnState,
 };
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
@@ -69,6 +69,48 @@ async fn a_conversation_that_another_process_deleted_stops_its_tools_here() {
     cancelled.acquire().await.unwrap().forget();
     assert_eq!(here.journal(&id()).await.unwrap_err(), EngineError::NotFound { what: "conversation `c1`".to_owned() });
     assert!(provider.forgotten().len() > 1, "here too: {:?}", provider.forgotten());
+}
+
+/// Of what it was told that it is gone.
+#[derive(Debug, Default)]
+struct Gone(Mutex<Vec<ConversationId>>);
+
+impl Forgets for Gone {
+    fn forget(&self, conversation: &ConversationId) {
+        self.0.lock().unwrap().push(conversation.clone());
+    }
+
+    fn kept(&self) -> Vec<ConversationId> {
+        vec!["c3".parse().unwrap()]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_memory_of_a_conversation_that_another_process_deleted_goes_at_the_next_look() {
+    let disk = MemoryStore::default();
+    let provider = ScriptedProvider::by(|_| Answer::whole([text("Done.")]));
+    let source = Arc::new(ScriptedSource::new("tools", []));
+    let process = || engine(disk.another_process(), provider.clone(), source.clone(), Setup::default());
+    let (here, elsewhere) = (process(), process());
+    let gone = Arc::new(Gone::default());
+    let weak = Arc::downgrade(&gone);
+    here.tell_gone_to(weak);
+    let other: ConversationId = "c2".parse().unwrap();
+    let third: ConversationId = "c3".parse().unwrap();
+    elsewhere.create(NewConversation { id: Some(third.clone()), ..NewConversation::default() }).await.unwrap();
+    for id in [&id(), &other] {
+        let sent = here.send(id, NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+        here.wait(id, sent.turn_id).await.unwrap();
+    }
+    here.forget_deleted().await.unwrap();
+    elsewhere.delete(&id()).await.unwrap();
+    elsewhere.delete(&third).await.unwrap();
+    assert_eq!((gone.0.lock().unwrap().len(), here.workload().conversations), (0, 2), "nobody tells of it");
+    here.forget_deleted().await.unwrap();
+    assert_eq!((&*gone.0.lock().unwrap(), here.workload().conversations), (&vec![id(), third.clone()], 1));
+    assert_eq!(provider.forgotten().last(), Some(&third));
+    here.delete(&other).await.unwrap();
+    assert_eq!(*gone.0.lock().unwrap(), [id(), third, other]);
 }
 
 #[tokio::test(start_paused = true)]

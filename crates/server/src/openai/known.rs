@@ -11,13 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 use turnwright_core::{ConversationId, Seq, TurnId, TurnSettings, UserId};
-use turnwright_engine::Clock;
+use turnwright_engine::{Clock, Forgets};
 
 use super::seen::SeenMessages;
 use super::track::Part;
 
 /// How many histories, and requests, are remembered.
 const MAX_KNOWN: NonZeroUsize = NonZeroUsize::new(4_096).unwrap();
+
+/// Of how many of the newest it is looked now and then whether their conversations are there.
+const MAX_LOOKED_FOR: usize = 1_024;
 
 /// A history as a conversation has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,14 +225,57 @@ impl KnownHistories {
     }
 }
 
+impl Forgets for KnownHistories {
+    fn forget(&self, conversation: &ConversationId) {
+        // What came with requests is known by what it says, and not by its conversation.
+        self.seen.forget();
+        // Nor is it looked for this one again.
+        let mut known = self.known();
+        let of_it = known.found.iter().filter(|(_, (of, ..))| of == conversation);
+        let gone: Vec<u64> = of_it.map(|(history, _)| *history).collect();
+        for history in gone {
+            known.found.pop(&history);
+        }
+    }
+
+    fn kept(&self) -> Vec<ConversationId> {
+        if self.seen.is_empty() {
+            return Vec::new();
+        }
+        let known = self.known();
+        known.found.iter().take(MAX_LOOKED_FOR).map(|(_, (conversation, ..))| conversation.clone()).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use turnwright_core::{Seq, TurnId, UserId};
-    use turnwright_engine::SystemClock;
+    use turnwright_engine::{Forgets, SystemClock};
 
     use super::{Fingerprint, KnownHistories, MAX_KNOWN};
+
+    #[test]
+    fn a_conversation_that_is_gone_is_looked_for_no_more() {
+        let known = KnownHistories::new(Arc::new(SystemClock));
+        for (text, conversation) in [("a", "c1"), ("b", "c2"), ("c", "c1")] {
+            let mut history = known.fingerprint(&UserId::local());
+            history.user(text);
+            known.remember(&history, conversation.parse().unwrap(), TurnId(Seq::FIRST));
+        }
+        let read = || {
+            let said = serde_json::value::to_raw_value(&serde_json::json!({"role": "user", "content": "a"})).unwrap();
+            known.seen().read(known.fingerprint(&UserId::local()), &[&said]).unwrap();
+        };
+        assert_eq!(known.kept(), [], "nothing that was said is in memory");
+        read();
+        let names = |kept: Vec<turnwright_core::ConversationId>| kept.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(known.kept()), ["c1", "c2", "c1"]);
+        known.forget(&"c1".parse().unwrap());
+        read();
+        assert_eq!(names(known.kept()), ["c2"]);
+    }
 
     #[test]
     fn what_is_said_again_is_remembered_longer_than_what_was_said_once() {

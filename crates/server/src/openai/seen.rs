@@ -105,6 +105,11 @@ impl SeenMessages {
         *self.seen() = Seen { found: LruCache::unbounded(), bytes: 0 };
     }
 
+    /// Whether nothing is remembered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seen().found.is_empty()
+    }
+
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

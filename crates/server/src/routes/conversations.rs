@@ -298,7 +298,6 @@ pub(super) async fn delete(
             deleted => break deleted?,
         }
     }
-    state.known().seen().forget();
     // To overwrite it takes as long as the database is large, and others have settings to change.
     drop((changing, owed));
     if let Some(upkeep) = state.upkeep().filter(|_| is_purged).cloned() {
