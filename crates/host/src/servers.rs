@@ -260,7 +260,7 @@ impl McpServers {
             if after == *before {
                 return Ok(self.told(&entry));
             }
-            let is_another = after.owner != before.owner || after.config.get("url") != before.config.get("url");
+            let is_another = is_another(before, &after);
             let announced = is_another.then(|| self.set.farewells.announce(name, self.board.clone()));
             if is_another {
                 self.set.note_leaving(&document).await?;
@@ -518,11 +518,17 @@ impl McpServers {
             sealed::forget(&kept.config, &stored.config, tokens).await;
             return Err(error.into());
         }
-        if let Some((before, _)) = before {
+        // Of one that leaves they go with what signing in brought, which may be found by an address that holds one.
+        if let Some((before, _)) = before.filter(|(before, _)| !is_another(before, stored)) {
             sealed::forget(&before.config, &kept.config, tokens).await;
         }
         self.one(name).await
     }
+}
+
+/// Whether a server becomes another: somebody else's, or one that is elsewhere.
+fn is_another(before: &Stored, after: &Stored) -> bool {
+    after.owner != before.owner || after.config.get("url") != before.config.get("url")
 }
 
 /// What is stored of a server that was added.

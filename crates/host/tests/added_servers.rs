@@ -102,6 +102,43 @@ async fn a_removal_that_is_cut_off_anywhere_leaves_no_sign_in_behind() {
 }
 
 #[tokio::test]
+async fn a_move_away_from_an_address_with_a_secret_that_is_cut_off_anywhere_leaves_no_sign_in_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, data) = host(folder.path()).await;
+    let first = "http://me:sesame@127.0.0.1:9/mcp";
+    let keys = json!({"url": SECOND});
+    // How often it has to be polled up to which place is another each time.
+    for (round, polls) in (0..3).flat_map(|round| (0..12).map(move |polls| (round, polls))) {
+        host.mcp().add(new("far", Owner::Everyone, &json!({"url": first}))).await.unwrap();
+        keep(&data, first).await;
+        let moved = {
+            let mut moves = std::pin::pin!(host.mcp().change("far", keys.as_object().unwrap(), None, |_| true));
+            let mut left = polls;
+            std::future::poll_fn(|context| match moves.as_mut().poll(context) {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Pending if left == 0 => Poll::Ready(None),
+                Poll::Pending => {
+                    left -= 1;
+                    Poll::Pending
+                }
+            })
+            .await
+        };
+        // What was begun is written in its turn.
+        let after = Document { key: "after".to_owned(), body: String::new() };
+        host.documents().put_document("test", after).await.unwrap();
+        host.tidy_once().await;
+        let is_moved = host.mcp().one("far").await.unwrap().config.unwrap()["url"] == SECOND;
+        assert_eq!(kept(&data, first).await[0], !is_moved, "cut off after {polls} polls, round {round}");
+        host.mcp().remove("far", |_| true).await.unwrap();
+        if let Some(done) = moved {
+            done.unwrap();
+        }
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_server_with_another_address_waits_for_no_other_and_keeps_what_it_has_offered() {
     let folder = tempfile::tempdir().unwrap();
     let (host, data) = host(folder.path()).await;
