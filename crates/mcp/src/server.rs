@@ -47,8 +47,16 @@ pub struct McpServer {
 #[derive(Debug)]
 enum Run {
     Never,
-    Running { _stop_on_drop: DropGuard, stop: CancellationToken, tracker: TaskTracker },
-    Stopped { tracker: Option<TaskTracker> },
+    /// It was said that it is started soon: nothing else starts it.
+    Announced,
+    Running {
+        _stop_on_drop: DropGuard,
+        stop: CancellationToken,
+        tracker: TaskTracker,
+    },
+    Stopped {
+        tracker: Option<TaskTracker>,
+    },
 }
 
 impl McpServer {
@@ -83,7 +91,7 @@ impl McpServer {
         }
         let before = match &*run {
             Run::Stopped { tracker } => tracker.clone(),
-            Run::Never | Run::Running { .. } => None,
+            Run::Never | Run::Announced | Run::Running { .. } => None,
         };
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
         self.shared.status.send_modify(|status| status.phase = Phase::Starting);
@@ -96,6 +104,17 @@ impl McpServer {
     pub fn start_unless_known(&self) {
         if self.shared.config.start == StartPolicy::Eager || !self.shared.is_known() {
             self.start();
+        }
+    }
+
+    /// Says that [`McpServer::start_unless_known`] is about to be called, where that starts it and nobody has started it yet: who waits
+    /// for what is being started waits for it from here on, and none of them starts it.
+    pub fn announce(&self) {
+        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let starts = self.shared.config.start == StartPolicy::Eager || !self.shared.is_known();
+        if matches!(*run, Run::Never) && self.shared.config.enabled && starts {
+            *run = Run::Announced;
+            self.shared.status.send_modify(|status| status.phase = Phase::Starting);
         }
     }
 
@@ -434,7 +453,7 @@ impl ToolSource for McpServer {
         let tracker = {
             let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
             let tracker = match &*run {
-                Run::Never => None,
+                Run::Never | Run::Announced => None,
                 Run::Running { stop, tracker, .. } => {
                     stop.cancel();
                     Some(tracker.clone())

@@ -326,6 +326,9 @@ impl ServerSet {
     fn leave(&self, server: Arc<McpServer>, is_for_good: bool, successor: Option<Arc<McpServer>>) -> JoinHandle<()> {
         let farewell = is_for_good.then(|| self.farewells.take(&server.config().name)).flatten();
         let needs = self.needs;
+        if let Some(successor) = &successor {
+            announce(successor, needs);
+        }
         self.leaving.spawn(async move {
             server.stop().await;
             let removed = match &farewell {
@@ -471,6 +474,14 @@ fn kept(before: &Entry, news: &News) -> Option<Entry> {
         origin: Origin::Added(Some(Box::new(stored))),
         server: Ok(Arc::clone(server)),
     })
+}
+
+/// Says that a server begins soon: a turn that begins before waits for it.
+fn announce(server: &McpServer, needs: Needs) {
+    match needs {
+        Needs::Everything => server.announce(),
+        Needs::OnDemand | Needs::Store => {}
+    }
 }
 
 /// Starts a server that should be there before it is needed.

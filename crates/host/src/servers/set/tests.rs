@@ -18,13 +18,17 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::needing(Needs::OnDemand)
+    }
+
+    fn needing(needs: Needs) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store: Arc<dyn Storage> = Arc::new(SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap());
         let tokens = Arc::new(Tokens::default());
         let mut surroundings = Surroundings::new(Arc::new(SystemClock));
         surroundings.tokens = tokens.clone();
         let environment = Environment::new(folder.path());
-        let set = ServerSet::new(store, environment, surroundings, Needs::OnDemand, Vec::new(), Vec::new());
+        let set = ServerSet::new(store, environment, surroundings, needs, Vec::new(), Vec::new());
         Self { set, tokens, folder }
     }
 
@@ -69,6 +73,39 @@ async fn a_server_whose_secret_cannot_be_read_for_a_while_stays_as_it_was_and_is
     let addresses = ["far", "late"].map(|name| world.address(name).unwrap());
     assert_eq!(addresses, ["http://127.0.0.1:9/new", "http://127.0.0.1:9/late"]);
     world.set.settle().await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_anothers_place_is_waited_for_and_starts_once_that_has_ended() {
+    let world = World::needing(Needs::Everything);
+    let log = world.folder.path().join("log");
+    let begins = |word: &str| {
+        let script = format!("echo {word} begins >> \"$1\"; cat > /dev/null; sleep 0.2; echo {word} ends >> \"$1\"");
+        let Value::Object(keys) = json!({"command": "sh", "args": ["-c", script, "sh", log]}) else { panic!("an object") };
+        Stored::new(Owner::Everyone, keys, world.folder.path().to_owned(), None)
+    };
+    let has_said = async |said: &str| {
+        while std::fs::read_to_string(&log).unwrap_or_default() != said {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let put = async |stored: Stored| {
+        world.set.store.put_document(KIND, stored.document("near").unwrap()).await.unwrap();
+        world.set.refresh().await.unwrap();
+    };
+    put(begins("old")).await;
+    has_said("old begins\n").await;
+    put(begins("new")).await;
+    let server = world.set.entry("near").unwrap().server.unwrap();
+    assert!(server.is_awaited(), "{:?}", server.state());
+    // As a turn that begins does.
+    {
+        let mut settled = std::pin::pin!(server.settled());
+        assert!(futures_util::poll!(&mut settled).is_pending());
+    }
+    world.set.settle().await;
+    has_said("old begins\nold ends\nnew begins\n").await;
+    server.stop().await;
 }
 
 #[tokio::test]
