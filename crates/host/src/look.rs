@@ -263,7 +263,7 @@ impl Host {
         let tools = self.engine.tools().await;
         let set_aside = self.engine.tools_set_aside();
         // Why a server of a file is left out is among the problems of the configuration.
-        let told = |entry: &&Entry| entry.server.is_ok() || !entry.is_of_file();
+        let told = |entry: &&Entry| entry.server.is_ok() || entry.is_added();
         findings.extend(entries.iter().filter(told).map(|entry| of_server(&status(entry, &set_aside))));
         findings.extend(set_aside.into_iter().map(|tool| Finding {
             subject: "tools".to_owned(),

@@ -291,8 +291,8 @@ impl McpServers {
         let announced = self.set.farewells.announce(name, self.board.clone());
         loop {
             let (entry, document) = self.seen(name, &is_seen).await?;
-            if let Origin::File(file) = entry.origin {
-                return Err(McpChangeError::OfFile { name: name.to_owned(), file });
+            if let Some(holder) = entry.origin.holder() {
+                return Err(McpChangeError::OfFile { name: name.to_owned(), file: holder.to_owned() });
             }
             self.set.note_leaving(&document).await?;
             match self.set.store.change_document(KIND, &document, None).await {
@@ -477,7 +477,7 @@ impl McpServers {
                 let before = stored.asked.filter(|before| before.key == asked.key)?;
                 Some((entry.name, before == *asked))
             }
-            Origin::Added(_) | Origin::File(_) => None,
+            Origin::Added(_) | Origin::File(_) | Origin::Brought => None,
         })
     }
 
@@ -536,6 +536,9 @@ fn stored(entry: &Entry) -> Result<&Stored, McpChangeError> {
     match &entry.origin {
         Origin::Added(Some(stored)) => Ok(stored),
         Origin::Added(None) => Err(McpChangeError::Invalid(entry.server.as_ref().err().cloned().unwrap_or_default())),
-        Origin::File(file) => Err(McpChangeError::OfFile { name: entry.name.clone(), file: file.clone() }),
+        Origin::File(_) | Origin::Brought => {
+            let file = entry.origin.holder().unwrap_or_default().to_owned();
+            Err(McpChangeError::OfFile { name: entry.name.clone(), file })
+        }
     }
 }

@@ -37,7 +37,8 @@ impl McpServers {
                 }
             }
         }
-        let leaving = self.set.take_brought(new);
+        let taken = self.set.take_brought(new);
+        let leaving = self.set.begin_brought(taken);
         drop(changing);
         // A turn waits for servers that have begun.
         for left in leaving {

@@ -35,7 +35,7 @@ impl By {
     /// Whether the server is there for them.
     pub(super) fn sees(&self, entry: &Entry) -> bool {
         match &entry.origin {
-            Origin::File(_) => true,
+            Origin::File(_) | Origin::Brought => true,
             Origin::Added(Some(stored)) => self.sees_owner(&stored.owner),
             // Nobody knows whose it was: whoever may change everything has to.
             Origin::Added(None) => !matches!(self, Self::User { may: ServerRights::Own, .. }),

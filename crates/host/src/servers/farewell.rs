@@ -92,7 +92,7 @@ impl Farewell {
 pub(super) fn leaves_for_good(before: &Entry, after: Option<&Entry>) -> bool {
     let whose_and_where = |entry: &Entry| match &entry.origin {
         Origin::Added(Some(stored)) => Some((stored.owner.clone(), stored.config.get("url").cloned())),
-        Origin::Added(None) | Origin::File(_) => None,
+        Origin::Added(None) | Origin::File(_) | Origin::Brought => None,
     };
     after.is_none_or(|after| whose_and_where(after) != whose_and_where(before))
 }

@@ -22,9 +22,6 @@ use crate::config::mcp_server_takes_from_here;
 use crate::sources::{Server, server_config};
 use crate::{Environment, Needs, config};
 
-/// What names a server that a client of this process brought, in the place of a file.
-const BROUGHT: &str = "the client that brought it";
-
 /// A server of the set.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
@@ -35,9 +32,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether a file names it.
-    pub(crate) fn is_of_file(&self) -> bool {
-        matches!(self.origin, Origin::File(_))
+    /// Whether something is stored of it.
+    pub(crate) fn is_added(&self) -> bool {
+        matches!(self.origin, Origin::Added(_))
     }
 }
 
@@ -46,8 +43,29 @@ impl Entry {
 pub(crate) enum Origin {
     /// A file, which alone can change it.
     File(String),
+    /// A client of this process brought it, which alone can bring another.
+    Brought,
     /// Somebody added it while a host ran.
     Added(Option<Box<Stored>>),
+}
+
+impl Origin {
+    /// What alone can change it; nothing where people can.
+    pub(crate) fn holder(&self) -> Option<&str> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Brought => Some("the client that brought it"),
+            Self::Added(_) => None,
+        }
+    }
+}
+
+/// Servers that a client brought, in their places and not begun.
+#[derive(Debug, Default)]
+pub(crate) struct Brought {
+    new: Vec<Arc<McpServer>>,
+    /// Those that others took the places of, each with that.
+    leaving: Vec<(Arc<McpServer>, Arc<McpServer>)>,
 }
 
 /// What can be said where it does not depend on the time.
@@ -152,10 +170,9 @@ impl ServerSet {
         self.of_files.iter().chain(&self.now().added).find(|entry| entry.name == name).cloned()
     }
 
-    /// Takes in servers that a client brought; each takes the place of the one of its name that was brought before, where it is another,
-    /// and begins once that has ended: then what is given here is over.
-    pub(crate) fn take_brought(&self, new: Vec<ServerConfig>) -> Vec<JoinHandle<()>> {
-        let (mut begun, mut leaving) = (Vec::new(), Vec::new());
+    /// Takes in servers that a client brought; each takes the place of the one of its name that was brought before, where it is another.
+    pub(crate) fn take_brought(&self, new: Vec<ServerConfig>) -> Brought {
+        let mut taken = Brought::default();
         let mut now = self.now();
         for config in new {
             let name = config.name.clone();
@@ -167,10 +184,10 @@ impl ServerSet {
             }
             let server = McpServer::shared_in(config, self.surroundings.clone());
             match before {
-                Some(before) => leaving.push((before.clone(), server.clone())),
-                None => begun.push(server.clone()),
+                Some(before) => taken.leaving.push((before.clone(), server.clone())),
+                None => taken.new.push(server.clone()),
             }
-            let entry = Entry { name: name.clone(), origin: Origin::File(BROUGHT.to_owned()), server: Ok(server) };
+            let entry = Entry { name: name.clone(), origin: Origin::Brought, server: Ok(server) };
             match place.and_then(|place| brought.get_mut(place)) {
                 Some(place) => *place = entry,
                 None => brought.push(entry),
@@ -178,11 +195,15 @@ impl ServerSet {
             now.held.remove(&name);
         }
         self.arrange(&mut now);
-        drop(now);
-        for server in begun {
+        taken
+    }
+
+    /// Begins them: one that took another's place once that has ended, when what is given here is over.
+    pub(crate) fn begin_brought(&self, taken: Brought) -> Vec<JoinHandle<()>> {
+        for server in taken.new {
             self.begin(&server);
         }
-        leaving.into_iter().map(|(server, successor)| self.leave(server, false, Some(successor))).collect()
+        taken.leaving.into_iter().map(|(server, successor)| self.leave(server, false, Some(successor))).collect()
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<Entry> {
@@ -193,7 +214,7 @@ impl ServerSet {
     pub(crate) fn with_document(&self, name: &str) -> Option<(Entry, Document)> {
         let now = self.now();
         let entry = self.all(&now).into_iter().find(|entry| entry.name == name)?;
-        let document = now.documents.iter().find(|document| document.key == name && !entry.is_of_file()).cloned();
+        let document = now.documents.iter().find(|document| document.key == name && entry.is_added()).cloned();
         Some((entry, document.unwrap_or_else(|| Document { key: name.to_owned(), body: String::new() })))
     }
 

@@ -39,7 +39,7 @@ pub struct McpStatus {
 /// A server as it is. `set_aside` is of all sources.
 pub(crate) fn status(entry: &Entry, set_aside: &[SetAside]) -> McpStatus {
     let (is_added, origin, owner, config) = match &entry.origin {
-        Origin::File(file) => (false, file.clone(), None, None),
+        Origin::File(_) | Origin::Brought => (false, entry.origin.holder().unwrap_or_default().to_owned(), None, None),
         Origin::Added(stored) => {
             let (owner, config) = stored.as_ref().map(|stored| (stored.owner.clone(), shown(&stored.config))).unzip();
             (true, "added".to_owned(), owner, config)
