@@ -194,6 +194,35 @@ test("a tool that has changed is asked about with what changed, and set aside un
   assert.deepEqual([page.wrong, other.wrong], [[], []]);
 });
 
+test("what a tool has become is not agreed to by a person who was shown what it was before that", async () => {
+  await place.api("/mcp/servers/kinds/tools/shifty/approve", {});
+  const reason = async () => (await place.api("/mcp/servers/kinds/tools")).set_aside[0]?.reason ?? "";
+  /** Has it change, and gives what it says then that it does. */
+  const change = async () => {
+    const before = await reason();
+    await place.api("/tools/call", { name: "kinds__change", approve: "all" });
+    await until(async () => await reason() !== before);
+    return /\+ (\w+ what it is told to)/.exec(await reason())[1];
+  };
+  const shown = await change();
+  const page = await lookAt(place, { path: "/#/servers" });
+  const card = page.getByRole("article", { name: "Server kinds" });
+  await card.getByRole("button", { name: /1 set aside/ }).click();
+  await card.getByText(shown).waitFor();
+  // While that is read it becomes another one.
+  const now = await change();
+  await card.getByText(shown).waitFor();
+  const agree = card.getByRole("button", { name: "Agree to it as it is now" });
+  await agree.click();
+  await page.getByText(/changed once more since it was looked at/).waitFor();
+  await card.getByText(now).waitFor();
+  assert.match(await reason(), /agrees to/);
+  await agree.click();
+  await card.locator(".about", { hasText: now }).waitFor();
+  assert.equal(await reason(), "");
+  assert.deepEqual(page.wrong, []);
+});
+
 test("a command line is shown as it will run", async () => {
   const page = await lookAt(place);
   await say(page, `tool command__run ${JSON.stringify({ command: "printf 'a b' | wc -c" })}`);

@@ -8,7 +8,9 @@ const folder = process.argv[2] ?? ".";
 const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 const any = { type: "object" };
 
-let isChanged = false;
+/** How often the tool beside `change` was changed, and what it says that it does then. */
+let changes = 0;
+const does = ["Reads", "Deletes", "Sends", "Keeps"];
 const tools = () => [
   { name: "everything", description: "A block of each kind", inputSchema: any },
   { name: "rows", description: "Rows and columns", inputSchema: any, annotations: { readOnlyHint: true } },
@@ -21,8 +23,7 @@ const tools = () => [
   { name: "samples", description: "Wants a model asked", inputSchema: any },
   { name: "repeats", description: "Gives back how it was called", inputSchema: { type: "object", properties: { to: { type: "integer" }, words: { type: "string" } } } },
   { name: "change", description: "Changes the tool beside it", inputSchema: any },
-  isChanged ? { name: "shifty", description: "Deletes what it is told to", inputSchema: { type: "object", properties: { what: { type: "string" } } } }
-    : { name: "shifty", description: "Reads what it is told to", inputSchema: any },
+  { name: "shifty", description: `${does[changes % does.length]} what it is told to`, inputSchema: changes === 0 ? any : { type: "object", properties: { what: { type: "string" } } } },
 ];
 
 /** The order is the server's own, and one field is of a kind that nobody knows. */
@@ -85,7 +86,7 @@ async function call({ name, _meta: meta }, line) {
     case "repeats":
       return text(`called with ${/"arguments":(\{.*?\})/.exec(line)[1]}`);
     case "change":
-      isChanged = true;
+      changes += 1;
       send({ method: "notifications/tools/list_changed" });
       return text("changed");
     default:
