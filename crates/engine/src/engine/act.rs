@@ -240,6 +240,7 @@ impl Engine {
         let (engine, id, about) = (self.clone(), id.clone(), about.into());
         let decide = async move {
             let live = engine.load_newest(&id).await?;
+            engine.deny_overdue_before(&live).await?;
             engine.inner.refresh_sources().await;
             let decide =
                 |state: &State| decided_and_remembered(&engine.inner, &live, state, (about, &choice), remember.as_ref());

@@ -80,6 +80,8 @@ impl Engine {
             let mut deadlines = act::Deadlines::default();
             let mut seen = Seen::default();
             let mut due = Box::pin(tokio::time::sleep(SWEEP_EVERY));
+            // What became overdue while no server ran is denied at once.
+            let mut overdue = Box::pin(tokio::time::sleep(Duration::ZERO));
             loop {
                 let extent = tokio::select! {
                     () = engine.inner.draining.cancelled() => return,
@@ -88,30 +90,34 @@ impl Engine {
                         Err(_closed) => return,
                         // What others store they tell, and what wants a driver they offer.
                         Ok(()) if engine.inner.nodes().is_shared() => continue,
-                        Ok(()) => Extent::All,
+                        Ok(()) => Some(Extent::All),
                     },
-                    () = engine.inner.cluster.sweep_now.notified() => Extent::All,
+                    () = engine.inner.cluster.sweep_now.notified() => Some(Extent::All),
                     // A turn that nobody offered is found now that its driver is gone, and not with the next look.
-                    Ok(()) = departures.changed() => Extent::All,
+                    Ok(()) = departures.changed() => Some(Extent::All),
                     () = &mut due => {
                         engine.inner.registry.make_room();
                         due.set(tokio::time::sleep(SWEEP_EVERY));
-                        Extent::Still
+                        Some(Extent::Still)
                     }
+                    () = &mut overdue => None,
                 };
-                let looked = if engine.inner.nodes().is_shared() {
-                    engine.inner.sweep(&mut seen, extent).await
-                } else {
-                    engine.resume_open_turns().await
-                };
-                if let Err(error) = looked {
+                if let Some(Err(error)) = engine.look_for_open_turns(extent, &mut seen).await {
                     tracing::warn!(%error, "cannot look for open turns");
                 }
-                if let Err(error) = engine.deny_overdue(&mut deadlines).await {
+                let again = engine.deny_overdue(&mut deadlines).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "cannot look for calls that nobody decided about in time");
-                }
+                    SWEEP_EVERY
+                });
+                overdue.set(tokio::time::sleep(again));
             }
         });
+    }
+
+    /// Takes up what has no driver, as far as it is to be looked.
+    async fn look_for_open_turns(&self, extent: Option<Extent>, seen: &mut Seen) -> Option<Result<usize, EngineError>> {
+        let extent = extent?;
+        Some(if self.inner.nodes().is_shared() { self.inner.sweep(seen, extent).await } else { self.resume_open_turns().await })
     }
 
     /// Whether a turn is known to be driven, here or by another process that lives: then its journal need not be read.

@@ -10,7 +10,7 @@ use serde_json::json;
 use turnwright_core::policy::{Action, PredicateText, Reach, RuleText, Scope, Tests};
 use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Declared, Entry, Seq, TurnId, Verdict};
 use turnwright_engine::{
-    Append, CONVERSATION_DOCUMENTS, Choice, ConversationRecord, Document, Documents, EngineError, KeptBy, Limits,
+    Answers, Append, CONVERSATION_DOCUMENTS, Choice, ConversationRecord, Document, Documents, EngineError, KeptBy, Limits,
     NewConversation, NewMessage, NewRule, OverLimit, Remember, SettingsOverlay, SideRecord, Store, StoreError, ToolOutput,
     TurnState,
 };
@@ -462,6 +462,57 @@ async fn a_call_that_nobody_decides_about_is_denied_in_time_by_a_process_that_ne
     let expected =
         "call_4_0 Denied This call was denied by the approval timeout: nobody decided within 1 hour. It did not run.";
     assert_eq!(told, [expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_decides_about_is_denied_in_the_instant_in_which_its_time_is_over() {
+    let clock = Arc::new(ManualClock::at(1_000));
+    let provider = ScriptedProvider::new([Answer::whole([write(0, "/a")]), Answer::whole([text("Done.")])]);
+    let server = engine_at(Arc::new(MemoryStore::default()), provider, Arc::new(source()), asks(), clock.clone());
+    server.limit_approvals(Duration::from_secs(2));
+    server.keep_resuming();
+    server.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    let sent = server.send(&id(), NewMessage::text("go")).await.unwrap();
+    assert_eq!(server.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+
+    clock.advance(1_900);
+    tokio::time::sleep(Duration::from_millis(1_900)).await;
+    assert_eq!(server.waiting(&id()).await.unwrap().len(), 1, "there is time left");
+    clock.advance(100);
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    assert_eq!(server.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    let told = results(&server.journal(&id()).await.unwrap());
+    let expected =
+        "call_4_0 Denied This call was denied by the approval timeout: nobody decided within 2 seconds. It did not run.";
+    assert_eq!(told, [expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_comes_too_late_does_not_count_also_where_no_server_runs() {
+    let late = "it was decided already: deny, by the approval timeout";
+    for many in [false, true] {
+        let clock = Arc::new(ManualClock::at(1_000));
+        let provider = ScriptedProvider::new([Answer::whole([write(0, "/a")]), Answer::whole([text("Done.")])]);
+        let engine = engine_at(Arc::new(MemoryStore::default()), provider, Arc::new(source()), asks(), clock.clone());
+        engine.limit_approvals(Duration::from_hours(1));
+        engine.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+        let sent = engine.send(&id(), NewMessage::text("go")).await.unwrap();
+        assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+        let call = engine.waiting(&id()).await.unwrap()[0].call;
+        clock.advance(3_600_000);
+
+        let decided = if many {
+            let decisions = vec![(call.into(), choice(Verdict::Allow))];
+            engine.answer_all(&id(), Answers { decisions, ..Answers::default() }, None).await
+        } else {
+            engine.decide(&id(), call, choice(Verdict::Allow)).await
+        };
+
+        let refused = decided.unwrap_err().to_string();
+        assert!(refused.contains(late), "{refused}");
+        assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+        assert!(results(&engine.journal(&id()).await.unwrap())[0].starts_with("call_4_0 Denied"));
+    }
 }
 
 /// A conversation with an open turn, of which what it was given cannot be read.

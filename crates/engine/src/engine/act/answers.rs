@@ -73,12 +73,14 @@ impl Engine {
         self.or_reused(answered, idempotency).await
     }
 
-    /// What must be so before answers are looked at: whoever asks may decide, and what cannot be answered any more is closed.
+    /// What must be so before answers are looked at: whoever asks may decide, what cannot be answered any more is closed, and
+    /// what nobody decided about in time is denied.
     pub(super) async fn may_answer(&self, id: &ConversationId, answers: &Answers) -> Result<(), EngineError> {
         self.must_decide().await?;
         admit_choices(answers.decisions.iter().map(|(_, choice)| choice))?;
-        if !answers.replies.is_empty() {
+        if !answers.is_empty() {
             let live = self.load_newest(id).await?;
+            self.deny_overdue_before(&live).await?;
             for (question, _) in &answers.replies {
                 self.close_what_is_gone(&live, *question).await?;
             }

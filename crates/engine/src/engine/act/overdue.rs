@@ -9,12 +9,16 @@ use turnwright_core::{CallId, ConversationId, DecidedBy, Decision, Entry, Questi
 
 use super::{Act, act, still_open};
 use crate::engine::Engine;
+use crate::engine::resuming::SWEEP_EVERY;
 use crate::inner::Inner;
-use crate::live::State;
+use crate::live::{Live, State};
 use crate::{EngineError, OpenTurn};
 
 /// When it is looked again at a turn of a conversation that could not be read: after a minute.
 const AGAIN_AFTER_MS: u64 = 60_000;
+
+/// However short the time is that people have.
+const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(20);
 
 /// When the oldest question of each turn that waits is overdue: so that a journal is read once, and nothing of a parked turn is
 /// kept in memory but this.
@@ -37,14 +41,15 @@ impl Engine {
         self.inner.approval_limit_ms.store(limit_ms, Ordering::Relaxed);
     }
 
-    /// Denies what nobody decided about in time, in all conversations.
+    /// Denies what nobody decided about in time, in all conversations; when it has to be looked again. What comes to wait right
+    /// after a look is seen by the next one before its own time is over, and looked at again in that instant.
     ///
     /// # Errors
     /// Where the index of open turns cannot be read. A conversation that cannot is left out for a while.
-    pub(in crate::engine) async fn deny_overdue(&self, deadlines: &mut Deadlines) -> Result<(), EngineError> {
+    pub(in crate::engine) async fn deny_overdue(&self, deadlines: &mut Deadlines) -> Result<Duration, EngineError> {
         let limit_ms = self.inner.approval_limit_ms.load(Ordering::Relaxed);
         if limit_ms == 0 {
-            return Ok(());
+            return Ok(SWEEP_EVERY);
         }
         let now = self.inner.clock.now_ms();
         let open = self.inner.store.open_turns().await?;
@@ -71,7 +76,19 @@ impl Engine {
             };
             deadlines.insert(key, deadline);
         }
-        Ok(())
+        let now = self.inner.clock.now_ms();
+        let next = deadlines.values().filter_map(|deadline| deadline.at_ms).min();
+        let wait_ms = next.map_or(limit_ms, |at_ms| at_ms.saturating_sub(now).min(limit_ms));
+        Ok(Duration::from_millis(wait_ms).clamp(LOOK_AT_MOST_EVERY, SWEEP_EVERY))
+    }
+
+    /// Denies what nobody decided about in time in this conversation, so that no answer counts that comes later: not in the instant before
+    /// it is looked, and not where no server ran.
+    pub(super) async fn deny_overdue_before(&self, live: &Arc<Live>) -> Result<(), EngineError> {
+        match self.inner.approval_limit_ms.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            limit_ms => act(&self.inner, live, |state| Ok(overdue(&self.inner, state, limit_ms))).await,
+        }
     }
 
     /// Denies what nobody decided about in time in this one; when the next is overdue.
