@@ -17,6 +17,8 @@ use turnwright_host::{Environment, Host, Needs, Overrides, config};
 use turnwright_server::{ServerOptions, ServerState, router};
 use turnwright_testkit::MemoryArtifacts;
 
+use crate::documented::documented;
+
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
 struct Server {
@@ -72,12 +74,12 @@ async fn server_over(files: &Arc<MemoryArtifacts>) -> Server {
 
 impl Server {
     async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answered {
-        let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let mut request = Request::builder().method(method.clone()).uri(path).header("host", "localhost");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let response = self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap();
-        let (parts, body) = response.into_parts();
+        let (parts, body) = documented(&method, path, response).into_parts();
         Answered { status: parts.status, headers: parts.headers, body: to_bytes(body, usize::MAX).await.unwrap() }
     }
 

@@ -17,6 +17,8 @@ use turnwright_testkit::{
     text,
 };
 
+use crate::documented::documented;
+
 mod ag_ui;
 mod again;
 mod by_hand;
@@ -102,8 +104,9 @@ impl Answered {
 
 impl Server {
     async fn ask(&self, request: Request<Body>) -> Answered {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
+        let (parts, body) = documented(&method, &path, response).into_parts();
         let body = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
         Answered { status: parts.status, headers: parts.headers, body }
     }
@@ -578,6 +581,15 @@ async fn giving_up_one_tool_takes_none_away_of_those_that_are_not_there_at_the_m
     assert_eq!((&offered["data"][0]["id"], &offered["data"][1]), (&json!("lab__look"), &Value::Null));
     server.post(path, choice).await;
     assert_eq!(server.get("/api/v1/conversations/c1").await.json()["tools"], json!(["*"]));
+}
+
+#[tokio::test]
+async fn a_result_is_hidden_with_the_message_that_asked_for_it_and_not_alone() {
+    let server = server([Answer::whole([call(0, "lab__look", "{}")]), Answer::whole([text("Done.")])]);
+    let chat = server.post("/api/v1/conversations/c1/chat", json!({"content": "A"})).await.json();
+    let result = chat["turn"]["messages"][2]["id"].as_str().unwrap();
+    let path = format!("/api/v1/conversations/c1/messages/{result}");
+    assert_eq!(server.send(Method::DELETE, &path, &Value::Null, &[]).await.problem(), (422, "invalid_request".to_owned()));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 #![cfg(test)]
 
 mod artifacts;
+mod documented;
 mod embedding;
 mod gathering;
 mod http;

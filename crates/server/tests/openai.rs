@@ -15,6 +15,8 @@ use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
 };
 
+use crate::documented::documented;
+
 mod again;
 mod anew;
 mod apart;
@@ -112,12 +114,12 @@ impl Answered {
 
 impl Server {
     async fn send(&self, method: Method, path: &str, body: Body, headers: &[(&str, &str)]) -> Answered {
-        let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8700");
+        let mut request = Request::builder().method(method.clone()).uri(path).header("host", "127.0.0.1:8700");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
-        let (parts, body) = response.into_parts();
+        let (parts, body) = documented(&method, path, response).into_parts();
         let body = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
         Answered { status: parts.status.as_u16(), headers: parts.headers, body }
     }

@@ -17,6 +17,8 @@ use turnwright_testkit::{
     text,
 };
 
+use crate::documented::documented;
+
 fn schema() -> Value {
     json!({"type": "object", "properties": {
         "name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "default": 30}}, "required": ["name"]})
@@ -100,11 +102,11 @@ async fn ask(router: &Router, method: Method, path: &str, body: Value) -> (u16, 
 }
 
 async fn ask_with(router: &Router, (method, path): (Method, &str), key: Option<&str>, body: Value) -> (u16, Value) {
-    let request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8700");
+    let request = Request::builder().method(method.clone()).uri(path).header("host", "127.0.0.1:8700");
     let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
     let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
     let request = request.header("content-type", "application/json").body(body).unwrap();
-    let response = router.clone().oneshot(request).await.unwrap();
+    let response = documented(&method, path, router.clone().oneshot(request).await.unwrap());
     let status = response.status().as_u16();
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| panic!("not JSON: {}", String::from_utf8_lossy(&bytes))))

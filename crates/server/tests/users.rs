@@ -33,6 +33,8 @@ use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
 };
 
+use crate::documented::documented;
+
 const NOW_MS: u64 = 1_736_622_000_000;
 
 struct Server {
@@ -173,12 +175,12 @@ impl Server {
     }
 
     async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answered {
-        let mut request = Request::builder().method(method).uri(path).header("host", "tw.example");
+        let mut request = Request::builder().method(method.clone()).uri(path).header("host", "tw.example");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let response = self.router.clone().oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
-        let (parts, body) = response.into_parts();
+        let (parts, body) = documented(&method, path, response).into_parts();
         let body = String::from_utf8_lossy(&to_bytes(body, usize::MAX).await.unwrap()).into_owned();
         Answered { status: parts.status, headers: parts.headers, body }
     }

@@ -371,7 +371,7 @@ pub(super) struct Named {
     operation_id = "getArtifact",
     tag = "conversations",
     params(Named, RangeHeaders, IfNoneMatch),
-    responses((status = 200, description = "They, with their own type.", content((FileBytes = "*/*"))), (status = 206, description = "The part that `Range` asks for.", content((FileBytes = "*/*"))), (status = 304, description = "The client has them."), (status = 416, description = "There is no such part; `Content-Range` says how many bytes there are."), Refused, NotThere)
+    responses((status = 200, description = "They, with their own type.", content((FileBytes = "*/*"))), (status = 206, description = "The part that `Range` asks for.", content((FileBytes = "*/*"))), (status = 304, description = "The client has them."), (status = 416, description = "There is no such part; `Content-Range` says how many bytes there are.", body = api::Problem, content_type = "application/problem+json"), Refused, NotThere)
 )]
 pub(super) async fn show(State(state): State, Params(named): Params<Named>, headers: HeaderMap) -> Result<Response, ApiError> {
     let artifacts = state.artifacts()?.clone();

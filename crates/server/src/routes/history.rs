@@ -160,7 +160,11 @@ pub(super) struct Named {
     operation_id = "hideMessage",
     tag = "conversations",
     params(Named),
-    responses((status = 204, description = "It is shown no more, to people or to models."), Refused, NotThere, Conflicting)
+    responses(
+        (status = 204, description = "It is shown no more, to people or to models."),
+        (status = 422, description = "It is the result of a call, which goes with the message that made it.", body = api::Problem, content_type = "application/problem+json"),
+        Refused, NotThere, Conflicting
+    )
 )]
 pub(super) async fn hide(State(state): State, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
     let conversation: ConversationId = id(&named.id)?;
