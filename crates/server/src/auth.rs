@@ -98,11 +98,11 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, ApiError>
         // What is everybody's is no secret of this machine. Browsers name the origin with scripts, and a page without them could not say
         // what is wrong.
         if request.method == Method::GET && matches!(route, Some("/page/{*path}" | "/docs/{file}")) {
-            guard::local_name(&request.uri, &request.headers)?;
+            guard::local_name(request)?;
             guard::from_here(Client::of(&request.extensions))?;
             return Ok(Caller::nobody());
         }
-        guard::local_only(&request.uri, &request.headers, &state.site().allowed_origins)?;
+        guard::local_only(request, &state.site().allowed_origins)?;
         guard::from_here(Client::of(&request.extensions))?;
         return Ok(Caller::local());
     }
@@ -112,7 +112,7 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, ApiError>
     if let Some(hosts) = &state.site().host
         && (need != Need::Nobody || signs_in)
     {
-        guard::named(&request.uri, &request.headers, hosts)?;
+        guard::named(request, hosts)?;
     }
     let (scope, is_for_admins) = match need {
         Need::Nobody => return Ok(Caller::nobody()),

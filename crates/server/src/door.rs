@@ -10,7 +10,7 @@
 //! this machine.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -59,6 +59,11 @@ impl Connection {
             Some(Self(ends)) => Some(Arc::new(OfClients(ends))),
             None => Self::door(auth, request),
         }
+    }
+
+    /// The address at which a request arrived; `None` where that is not known.
+    pub(crate) fn arrived_at(request: &Extensions) -> Option<IpAddr> {
+        Self::of(request)?.0.ours.map(|ours| ours.ip().to_canonical())
     }
 
     fn of(extensions: &Extensions) -> Option<Self> {
@@ -264,7 +269,7 @@ fn is_written(written: &str, address: SocketAddr) -> bool {
         .map(|part| u32::from_str_radix(std::str::from_utf8(part).ok()?, 16).ok().map(u32::to_ne_bytes))
         .collect();
     let Some(bytes) = numbers.map(|numbers| numbers.concat()) else { return false };
-    let ip: Option<std::net::IpAddr> = match bytes.len() {
+    let ip: Option<IpAddr> = match bytes.len() {
         4 => <[u8; 4]>::try_from(bytes).ok().map(Into::into),
         16 => <[u8; 16]>::try_from(bytes).ok().map(Into::into),
         _ => None,

@@ -1,12 +1,17 @@
 //! Who may ask while no login is needed: this machine's own programs and our own page; and the names that the server answers to.
 //!
 //! A page of another site can make a browser send requests here. It cannot hide its `Origin`, and it can only get around
-//! that by pointing a name of its own at this machine, which `Host` shows.
+//! that by pointing a name of its own at this machine, which `Host` shows. An address is no such name: whoever listens at another
+//! loopback address than the usual one is asked by that, too.
 
+use std::net::IpAddr;
+
+use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 
 use crate::auth::Hosts;
+use crate::door::Connection;
 use crate::error::ApiError;
 use crate::forwarded::Client;
 
@@ -53,13 +58,13 @@ pub(crate) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, 
 }
 
 /// Refuses what calls the server by a name that is not its own.
-pub(crate) fn named(uri: &Uri, headers: &HeaderMap, hosts: &Hosts) -> Result<(), ApiError> {
-    let host = host(uri, headers)?;
+pub(crate) fn named(request: &Parts, hosts: &Hosts) -> Result<(), ApiError> {
+    let host = host(&request.uri, &request.headers)?;
     let (is_ours, names) = match hosts {
         Hosts::Loopback => (false, "localhost, 127.0.0.1 and [::1]"),
         Hosts::Named(name) => (host.eq_ignore_ascii_case(name), &**name),
     };
-    if is_ours || loopback(host).is_some() {
+    if is_ours || loopback(host, Connection::arrived_at(&request.extensions)).is_some() {
         return Ok(());
     }
     let detail = format!(
@@ -69,12 +74,12 @@ pub(crate) fn named(uri: &Uri, headers: &HeaderMap, hosts: &Hosts) -> Result<(),
 }
 
 /// Refuses what calls a server at which nobody signs in by another name than those of this machine.
-pub(crate) fn local_name(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-    own_name(host(uri, headers)?).map(drop)
+pub(crate) fn local_name(request: &Parts) -> Result<(), ApiError> {
+    own_name(host(&request.uri, &request.headers)?, Connection::arrived_at(&request.extensions)).map(drop)
 }
 
-fn own_name(host: &str) -> Result<Loopback, ApiError> {
-    loopback(host).map_or_else(
+fn own_name(host: &str, arrived_at: Option<IpAddr>) -> Result<Loopback, ApiError> {
+    loopback(host, arrived_at).map_or_else(
         || {
             let detail = format!(
                 "the Host is `{host}`; this server answers to localhost, 127.0.0.1 and [::1] only, since nobody signs in; for another \
@@ -87,16 +92,17 @@ fn own_name(host: &str) -> Result<Loopback, ApiError> {
 }
 
 /// Refuses what does not come from this machine, or from a page of a site that is none of `allowed`. An `Authorization` header is ignored.
-pub(crate) fn local_only(uri: &Uri, headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
-    let host = host(uri, headers)?;
-    let ours = own_name(host)?;
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+pub(crate) fn local_only(request: &Parts, allowed: &[String]) -> Result<(), ApiError> {
+    let host = host(&request.uri, &request.headers)?;
+    let arrived_at = Connection::arrived_at(&request.extensions);
+    let ours = own_name(host, arrived_at)?;
+    let Some(origin) = request.headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or("(not text)");
-    if is_ours(origin, ours) || is_allowed(origin, allowed) {
+    if is_ours(origin, ours, arrived_at) || is_allowed(origin, allowed) {
         Ok(())
     } else {
         // What a proxy that does not hand on the name makes of our own page.
-        let mend = match origin.split_once("://").map(|(_, authority)| loopback(authority)) {
+        let mend = match origin.split_once("://").map(|(_, authority)| loopback(authority, arrived_at)) {
             Some(Some(_)) => {
                 "let the proxy hand on by what name it is asked (nginx: `proxy_set_header Host $http_host;`)".to_owned()
             }
@@ -134,40 +140,67 @@ struct Loopback {
     port: Option<u16>,
 }
 
-/// Reads an authority; `None` where it names anything but this machine.
-fn loopback(authority: &str) -> Option<Loopback> {
+/// Reads an authority; `None` where it names anything but this machine. Of its other addresses the one counts at which the request
+/// arrived.
+fn loopback(authority: &str, arrived_at: Option<IpAddr>) -> Option<Loopback> {
     let authority: Authority = authority.parse().ok()?;
     if authority.as_str().contains('@') {
         return None;
     }
     let host = authority.host();
-    let is_loopback = host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]";
+    let is_usual = host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]";
+    let is_loopback = is_usual || arrived_at.is_some_and(|at| at.is_loopback() && host.parse() == Ok(at));
     is_loopback.then(|| Loopback { port: authority.port_u16() })
 }
 
 /// Whether an origin is this server by any of its loopback names.
-fn is_ours(origin: &str, ours: Loopback) -> bool {
+fn is_ours(origin: &str, ours: Loopback, arrived_at: Option<IpAddr>) -> bool {
     let parts = origin.strip_prefix("http://").map(|rest| (rest, 80)).or_else(|| {
         let rest = origin.strip_prefix("https://")?;
         Some((rest, 443))
     });
     let Some((rest, default_port)) = parts else { return false };
-    loopback(rest).is_some_and(|theirs| theirs.port.unwrap_or(default_port) == ours.port.unwrap_or(default_port))
+    loopback(rest, arrived_at).is_some_and(|theirs| theirs.port.unwrap_or(default_port) == ours.port.unwrap_or(default_port))
 }
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderMap, HeaderValue, Uri};
+    use http::{HeaderMap, Request};
 
     use super::{chunked_alone, local_only};
+    use crate::door::Connection;
+
+    fn is_let_in_at(at: &str, host: &str, origin: Option<&str>) -> bool {
+        let request = origin
+            .into_iter()
+            .fold(Request::builder().header("host", host), |request, origin| request.header("origin", origin));
+        let arrived = Connection::new("127.0.0.1:50000".parse().unwrap(), at.parse().ok());
+        let (request, ()) = request.extension(arrived).body(()).unwrap().into_parts();
+        local_only(&request, &["http://page.example:5173".to_owned()]).is_ok()
+    }
 
     fn is_let_in(host: &str, origin: Option<&str>) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert("host", HeaderValue::from_str(host).unwrap());
-        if let Some(origin) = origin {
-            headers.insert("origin", HeaderValue::from_str(origin).unwrap());
+        is_let_in_at("127.0.0.1:8700", host, origin)
+    }
+
+    #[test]
+    fn who_listens_at_another_loopback_address_is_asked_by_it() {
+        let other = "127.0.0.2:8700";
+        let table = [
+            (other, "127.0.0.2:8700", None, true),
+            (other, "127.0.0.2:8700", Some("http://127.0.0.2:8700"), true),
+            (other, "localhost:8700", None, true),
+            (other, "127.0.0.2:8700", Some("http://127.0.0.3:8700"), false),
+            (other, "127.0.0.2:8700", Some("http://127.0.0.2:8701"), false),
+            (other, "127.0.0.3:8700", None, false),
+            (other, "127.0.0.2.example.org", None, false),
+            ("127.0.0.1:8700", "127.0.0.2:8700", None, false),
+            ("10.0.0.1:8700", "10.0.0.1:8700", None, false),
+            ("unknown", "127.0.0.2:8700", None, false),
+        ];
+        for (at, host, origin, expected) in table {
+            assert_eq!(is_let_in_at(at, host, origin), expected, "{at} {host} {origin:?}");
         }
-        local_only(&Uri::from_static("/"), &headers, &["http://page.example:5173".to_owned()]).is_ok()
     }
 
     #[test]
