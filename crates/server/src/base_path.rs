@@ -29,12 +29,22 @@ async fn answer(path: &str, routes: Router, mut request: Request) -> Response {
     }
     let Ok(mut response) = routes.oneshot(request).await;
     if let Some(location) = response.headers_mut().get_mut(header::LOCATION)
-        && let Some(told) = location.to_str().ok().filter(|told| told.starts_with("/api/v1/"))
-        && let Ok(told) = HeaderValue::from_str(&format!("{path}{told}"))
+        && let Some(told) = location.to_str().ok().and_then(|told| named(path, told))
+        && let Ok(told) = HeaderValue::from_str(&told)
     {
         *location = told;
     }
     response
+}
+
+/// A location with the path before it; `None` where it needs none. What is beside the page is not beside an address that a proxy has
+/// taken the path from: `/tw` comes as `/`, and `login` beside `/tw` is no address of ours.
+fn named(path: &str, told: &str) -> Option<String> {
+    match told {
+        "login" => Some(format!("{path}/login")),
+        told if told.starts_with("/api/v1/") => Some(format!("{path}{told}")),
+        _ => None,
+    }
 }
 
 /// What a request asks for, as the routes know it.
