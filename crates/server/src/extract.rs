@@ -125,9 +125,15 @@ impl Whole {
     /// Whether the client asks for an event stream.
     pub(crate) fn accepts_event_stream(&self) -> bool {
         let accepted = self.headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
-        accepted
-            .flat_map(|value| value.split(','))
-            .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")))
+        accepted.flat_map(|value| value.split(',')).any(|kind| {
+            let mut parts = kind.split(';').map(str::trim);
+            let is_it = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("text/event-stream"));
+            // A weight of nothing says that it is not wanted (RFC 9110, section 12.4.2).
+            is_it
+                && !parts
+                    .filter_map(|part| part.split_once('='))
+                    .any(|(name, weight)| name.trim().eq_ignore_ascii_case("q") && weight.trim().parse() == Ok(0.0_f32))
+        })
     }
 }
 
@@ -275,7 +281,10 @@ fn numbered(name: &str) -> Vec<(u64, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PageQuery, falling, is_text, numbered};
+    use bytes::Bytes;
+    use http::{HeaderValue, header};
+
+    use super::{PageQuery, Whole, falling, is_text, numbered};
 
     fn query(limit: &str, cursor: Option<&str>) -> PageQuery {
         PageQuery { limit: Some(limit.to_owned()), cursor: cursor.map(str::to_owned) }
@@ -332,5 +341,21 @@ mod tests {
         let mut places = [7, 0, u64::MAX, 10].map(|number| (format!("{}_x", falling(number)), number));
         places.sort_by_key(|(place, _)| numbered(place));
         assert_eq!(places.map(|(_, number)| number), [u64::MAX, 10, 7, 0]);
+    }
+
+    #[test]
+    fn a_stream_of_weight_nothing_is_not_asked_for() {
+        let table = [
+            ("text/event-stream", true),
+            ("application/json, TEXT/event-stream;q=0.1", true),
+            ("text/event-stream;charset=utf-8", true),
+            ("text/event-stream;q=0, application/json", false),
+            ("application/json, text/event-stream; Q = 0.000", false),
+            ("text/*, */*", false),
+        ];
+        for (accept, expected) in table {
+            let headers = [(header::ACCEPT, HeaderValue::from_static(accept))].into_iter().collect();
+            assert_eq!(Whole { headers, body: Bytes::new() }.accepts_event_stream(), expected, "{accept}");
+        }
     }
 }
