@@ -434,29 +434,14 @@ impl Engine {
     /// Watches a conversation.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`]; [`EngineError::Invalid`] where `from` lies after the journal's end.
+    /// [`EngineError::NotFound`], also where `from` lies after the journal's end: whoever was there before knows a conversation that was
+    /// deleted since, and made anew under its name.
     pub async fn watch(&self, id: &ConversationId, from: WatchFrom) -> Result<Watch, EngineError> {
         let live = match from {
             WatchFrom::Now => self.load(id).await?,
-            WatchFrom::After(after) => {
-                let live = self.load_newest(id).await?;
-                let last = live.lock().journal.last_seq();
-                if after > last {
-                    let last = last.map_or(0, turnwright_core::Seq::get);
-                    let after = after.map_or(0, turnwright_core::Seq::get);
-                    return Err(EngineError::Invalid { what: format!("position {after} is after the last entry, {last}") });
-                }
-                live
-            }
+            WatchFrom::After(_) => self.load_newest(id).await?,
         };
-        let watch = live.watch(from);
-        // By itself: the follower looks at conversations under its own lock, so none may be held here.
-        let is_driven = live.lock().is_driven;
-        self.inner.follow(is_driven);
-        if !is_driven {
-            self.inner.mirror(&live);
-        }
-        Ok(watch)
+        self.watch_there(&live, from)
     }
 
     /// What the calls of a conversation ask of people.

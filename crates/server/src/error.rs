@@ -5,7 +5,7 @@ use http::{HeaderValue, StatusCode, header};
 use turnwright_api::{FieldError, PROBLEM_CONTENT_TYPE, Problem};
 use turnwright_core::{FieldProblem, IdError, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::accounts::Scope;
-use turnwright_engine::{EngineError, OverLimit, StoreError};
+use turnwright_engine::{EngineError, OverLimit, StoreError, Watch};
 
 /// A refusal, told as a problem document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +85,14 @@ impl ApiError {
             }
             error => error.into(),
         }
+    }
+
+    /// A turn that is stored is not told to its end, since its watcher was cut off.
+    pub(crate) fn of_watch(watch: &Watch) -> Self {
+        if watch.is_deleted() {
+            return Self::new(StatusCode::NOT_FOUND, "not_found", "the conversation was deleted");
+        }
+        Self::of_turn(EngineError::ShuttingDown).made_final()
     }
 
     /// The request is not understood (400).

@@ -1,15 +1,15 @@
-//! Waiting for a turn's end.
+//! Waiting for a turn's end, and watching what it came to.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
-use turnwright_core::{Control, ConversationId, Entry, Journal, TurnId, TurnStatus};
+use turnwright_core::{Control, ConversationId, Entry, Journal, Seq, TurnId, TurnStatus};
 
 use super::Engine;
 use super::resuming::SWEEP_EVERY;
 use crate::live::{LetDown, Live};
-use crate::{EngineError, KeptBy};
+use crate::{EngineError, KeptBy, Watch, WatchFrom};
 
 /// How far a turn is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Engine {
     /// [`EngineError::NotFound`] where there is no such turn, [`EngineError::NoOpenTurn`], [`EngineError::ShuttingDown`] and, where the
     /// store failed, [`EngineError::Store`], where its driver had to stop and it stays open.
     pub async fn wait(&self, id: &ConversationId, turn: TurnId) -> Result<TurnState, EngineError> {
-        self.wait_until(id, turn, state_of).await
+        self.wait_until(id, turn, state_of).await.map(|(_, state)| state)
     }
 
     /// As [`Engine::wait`]; a turn whose calls hold their connections for a person's answer is as good as parked
@@ -47,11 +47,38 @@ impl Engine {
     /// # Errors
     /// As [`Engine::wait`].
     pub async fn wait_or_held(&self, id: &ConversationId, turn: TurnId) -> Result<TurnState, EngineError> {
-        let state = |journal: &Journal, turn: TurnId| {
-            let is_held = journal.open_turn().is_some_and(|open| open.id() == turn && open.is_held());
-            if is_held { Some(Ok(TurnState::Parked)) } else { state_of(journal, turn) }
-        };
-        self.wait_until(id, turn, state).await
+        self.wait_until(id, turn, state_or_held).await.map(|(_, state)| state)
+    }
+
+    /// Waits as [`Engine::wait_or_held`], and watches the conversation in which the turn came to that. Whoever asks for it by its name
+    /// afterwards may find another, where it was deleted and made anew meanwhile, and wait there for what never comes.
+    ///
+    /// # Errors
+    /// As [`Engine::wait`].
+    pub async fn watch_once_settled(&self, id: &ConversationId, turn: TurnId, from: WatchFrom) -> Result<Watch, EngineError> {
+        let (live, _) = self.wait_until(id, turn, state_or_held).await?;
+        self.watch_there(&live, from)
+    }
+
+    /// [`Engine::watch`] of a conversation that is in memory.
+    pub(super) fn watch_there(&self, live: &Arc<Live>, from: WatchFrom) -> Result<Watch, EngineError> {
+        if let WatchFrom::After(after) = from {
+            let last = live.lock().journal.last_seq();
+            if after > last {
+                let last = last.map_or(0, Seq::get);
+                let after = after.map_or(0, Seq::get);
+                let what = format!("entry {after} in conversation `{}`, of which {last} is the last", live.id);
+                return Err(EngineError::NotFound { what });
+            }
+        }
+        let watch = live.watch(from);
+        // By itself: the follower looks at conversations under its own lock, so none may be held here.
+        let is_driven = live.lock().is_driven;
+        self.inner.follow(is_driven);
+        if !is_driven {
+            self.inner.mirror(live);
+        }
+        Ok(watch)
     }
 
     async fn wait_until(
@@ -59,7 +86,7 @@ impl Engine {
         id: &ConversationId,
         turn: TurnId,
         state_of: impl Fn(&Journal, TurnId) -> Option<Result<TurnState, EngineError>>,
-    ) -> Result<TurnState, EngineError> {
+    ) -> Result<(Arc<Live>, TurnState), EngineError> {
         let live = self.load_newest(id).await?;
         let mut foreign: Option<watch::Receiver<u64>> = None;
         let mut took_up = false;
@@ -70,7 +97,7 @@ impl Engine {
             settled.as_mut().enable();
             // Before it is asked who drives: what was being stored then may be a turn that is about to be driven.
             let acting = self.inner.acting.under_way(id);
-            {
+            let found = {
                 let state = live.lock();
                 if state.is_gone {
                     return Err(EngineError::NotFound { what: format!("conversation `{id}`") });
@@ -78,9 +105,10 @@ impl Engine {
                 if let Some(error) = &state.broken {
                     return Err(EngineError::Journal(error.clone()));
                 }
-                if let Some(found) = state_of(&state.journal, turn) {
-                    return found;
-                }
+                state_of(&state.journal, turn)
+            };
+            if let Some(found) = found {
+                return found.map(|found| (live.clone(), found));
             }
             if self.inner.shutdown.is_cancelled() {
                 return Err(EngineError::ShuttingDown);
@@ -199,6 +227,12 @@ impl Engine {
 /// What the last driver of this process could not go on without.
 fn let_down(live: &Live) -> Option<LetDown> {
     live.lock().let_down.clone()
+}
+
+/// As [`state_of`]; a turn that is held is as good as parked.
+fn state_or_held(journal: &Journal, turn: TurnId) -> Option<Result<TurnState, EngineError>> {
+    let is_held = journal.open_turn().is_some_and(|open| open.id() == turn && open.is_held());
+    if is_held { Some(Ok(TurnState::Parked)) } else { state_of(journal, turn) }
 }
 
 fn state_of(journal: &Journal, turn: TurnId) -> Option<Result<TurnState, EngineError>> {

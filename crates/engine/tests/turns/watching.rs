@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnwright_core::{
     ApproveMode, AssistantBlock, Control, Entry, Finish, FinishReason, MessageId, NativeBlock, ProviderFailure,
-    ProviderFailureKind, Seq, StoredEntry, StreamDelta,
+    ProviderFailureKind, Seq, StoredEntry, StreamDelta, TurnId,
 };
 use turnwright_engine::{Append, EngineError, Event, NewConversation, NewMessage, Store, TurnState, Watch, WatchFrom};
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
@@ -100,7 +100,22 @@ async fn who_comes_back_is_told_what_was_missed_and_no_more() {
     let mut back = world.engine.watch(&world.id, WatchFrom::After(Seq::new(7))).await.unwrap();
     assert_eq!(told(&mut back).await, WHOLE[10..15].to_vec());
     let beyond = world.engine.watch(&world.id, WatchFrom::After(Seq::new(99))).await.unwrap_err();
-    assert_eq!(beyond, EngineError::Invalid { what: "position 99 is after the last entry, 9".to_owned() });
+    assert_eq!(beyond, EngineError::NotFound { what: "entry 99 in conversation `c1`, of which 9 is the last".to_owned() });
+}
+
+#[tokio::test]
+async fn what_a_turn_came_to_is_told_of_its_own_conversation_also_where_another_has_the_name_since() {
+    let world = ended().await;
+    let turn = TurnId(Seq::FIRST);
+    let mut watch = world.engine.watch_once_settled(&world.id, turn, WatchFrom::After(None)).await.unwrap();
+    world.engine.delete(&world.id).await.unwrap();
+    world.engine.create(NewConversation { id: Some(world.id.clone()), ..NewConversation::default() }).await.unwrap();
+
+    assert_eq!(told(&mut watch).await, WHOLE[..15].iter().filter(|line| !line.is_empty()).copied().collect::<Vec<_>>());
+    assert_eq!((watch.next().await, watch.is_deleted()), (None, true));
+    // Nobody waits there for what was said in the other.
+    let gone = world.engine.watch_once_settled(&world.id, turn, WatchFrom::After(None)).await.unwrap_err();
+    assert_eq!(gone, EngineError::NotFound { what: "turn `turn_1` in this conversation".to_owned() });
 }
 
 #[tokio::test]

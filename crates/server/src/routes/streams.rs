@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
 use turnwright_core::{Control, ConversationId, Entry, Journal, Seq, StoredEntry, TurnId};
-use turnwright_engine::{EngineError, Watch, WatchFrom};
+use turnwright_engine::{Watch, WatchFrom};
 
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State};
@@ -98,11 +98,10 @@ pub(super) async fn events(
         WatchFrom::Now => Feed::default(),
     };
     let stream = OpenStream::of(&state)?;
-    let watch = state.engine().watch(&id, from).await.map_err(|error| match error {
-        EngineError::Invalid { what } => ApiError::bad_request("unknown_position", what),
-        error => error.into(),
-    })?;
-    Ok(sse::response(watch, feed, stream).await)
+    if let WatchFrom::After(Some(after)) = from {
+        must_be_there(after.get(), state.engine().look(&id, Journal::last_seq).await?)?;
+    }
+    Ok(sse::response(state.engine().watch(&id, from).await?, feed, stream).await)
 }
 
 /// The message of the open turn, 204 where no turn is open; or what follows on a position, 204 where nothing does.
@@ -151,13 +150,19 @@ pub(super) async fn resume(
     }
 }
 
+/// Refuses a position that a client names and the journal has not.
+fn must_be_there(position: u64, last: Option<Seq>) -> Result<(), ApiError> {
+    let last = last.map_or(0, Seq::get);
+    if position <= last {
+        return Ok(());
+    }
+    Err(ApiError::bad_request("unknown_position", format!("position {position} is after the last entry, {last}")))
+}
+
 /// The message that is told to whoever saw the stream up to a position; `None` where nothing follows.
 fn follows(journal: &Journal, position: u64) -> Result<Option<(TurnId, Begin)>, ApiError> {
+    must_be_there(position, journal.last_seq())?;
     let last = journal.last_seq().map_or(0, Seq::get);
-    if position > last {
-        let what = format!("position {position} is after the last entry, {last}");
-        return Err(ApiError::bad_request("unknown_position", what));
-    }
     let turns = turns_of(journal);
     let next = turns.partition_point(|turn| turn.0.get() <= position);
     let in_turn = next.checked_sub(1).and_then(|at| turns.get(at)).zip(Seq::new(position));

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use turnwright_api::openai::{ChatCompletion, ChatCompletionRequest};
 use turnwright_core::{ModelRef, Seq, ToolDefinition};
-use turnwright_engine::{OnWaiting, SettingsOverlay, WatchFrom};
+use turnwright_engine::{OnWaiting, SettingsOverlay, Watch, WatchFrom};
 
 use super::{ActivityHeader, ActivityQuery, Named, body, name, tool_activity};
 use crate::error::ApiError;
@@ -102,8 +102,8 @@ pub(super) async fn complete(
         sse::response(watch, ChatFold::streamed(asked), stream).await
     } else {
         // What is told while it happens would be put together again: it is told at once when it is over.
-        match state.engine().wait_or_held(&conversation, part.turn).await {
-            Ok(_) => whole_answer(&state, &conversation, before, asked).await.unwrap_or_else(IntoResponse::into_response),
+        match state.engine().watch_once_settled(&conversation, part.turn, before).await {
+            Ok(watch) => whole_answer(watch, asked).await.unwrap_or_else(IntoResponse::into_response),
             Err(error) => ApiError::of_turn(error).made_final().into_response(),
         }
     };
@@ -111,19 +111,10 @@ pub(super) async fn complete(
     Ok(response)
 }
 
-async fn whole_answer(
-    state: &ServerState,
-    conversation: &turnwright_core::ConversationId,
-    before: WatchFrom,
-    asked: Asked,
-) -> Result<Response, ApiError> {
+async fn whole_answer(mut watch: Watch, asked: Asked) -> Result<Response, ApiError> {
     let mut fold = ChatFold::whole(asked);
-    let mut watch = state.engine().watch(conversation, before).await?;
     while !fold.is_done() {
-        let Some(frame) = watch.next().await else {
-            let detail = "the server ends; the turn goes on and is kept in its conversation";
-            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", detail).made_final());
-        };
+        let Some(frame) = watch.next().await else { return Err(ApiError::of_watch(&watch)) };
         fold.fold(&frame, &mut Vec::new());
     }
     Ok(json(StatusCode::OK, fold.completion()?))

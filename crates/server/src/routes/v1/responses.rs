@@ -342,13 +342,10 @@ async fn over(
     mut fold: ResponseFold,
 ) -> Result<WireResponse, ApiError> {
     // What is told while it happens would be put together again: it is told at once when it is over.
-    state.engine().wait_or_held(conversation, part.turn).await.map_err(|error| ApiError::of_turn(error).made_final())?;
-    let mut watch = state.engine().watch(conversation, from(part)).await?;
+    let settled = state.engine().watch_once_settled(conversation, part.turn, from(part)).await;
+    let mut watch = settled.map_err(|error| ApiError::of_turn(error).made_final())?;
     while !fold.is_done() {
-        let Some(frame) = watch.next().await else {
-            let detail = "the server ends; the turn goes on, ask for the response by its id";
-            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", detail).made_final());
-        };
+        let Some(frame) = watch.next().await else { return Err(ApiError::of_watch(&watch)) };
         fold.fold(&frame, &mut Vec::new());
     }
     match fold.failure() {
