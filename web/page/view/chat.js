@@ -70,6 +70,7 @@ function Transcript({ conversation }) {
   const inner = useRef(/** @type {HTMLDivElement | null} */ (null));
   const isAtEnd = useRef(true);
   const top = useRef(0);
+  const begun = useRef(/** @type {Element | null} */ (null));
   const [isAway, away] = useState(false);
   const turns = conversation.turns.value;
   const unsent = conversation.unsent.value;
@@ -81,10 +82,13 @@ function Transcript({ conversation }) {
     if (!current || !watched) return undefined;
     const grown = new ResizeObserver(() => {
       if (!isAtEnd.current) return;
-      // A form that is longer than the window is read from its beginning.
+      // A form that is longer than the window is read from its beginning. Whoever is further down in it by now is not taken back there:
+      // what they are about to press would move.
       const form = current.querySelector(".question.asking");
       const begin = form ? form.getBoundingClientRect().top - current.getBoundingClientRect().top + current.scrollTop - 12 : Infinity;
-      current.scrollTop = Math.min(current.scrollHeight, begin);
+      const isFurther = form !== null && form === begun.current && current.scrollTop > begin + 1;
+      begun.current = form;
+      current.scrollTop = isFurther ? current.scrollHeight : Math.min(current.scrollHeight, begin);
     });
     grown.observe(watched);
     return () => grown.disconnect();
