@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, request } from "node:http";
 import { after, before, test } from "node:test";
-import { closeBrowser, looking, say, startPlace } from "./place.mjs";
+import { closeBrowser, closePage, looking, say, startPlace } from "./place.mjs";
 
 let place;
 before(async () => { place = await startPlace(); });
@@ -130,6 +130,7 @@ test("a field of a kind that is not known is written as JSON", async () => {
     await form.getByRole("button", { name: "Answer" }).click();
     await page.getByText(/answered:[\s\S]*people: 3/).first().waitFor();
     assert.deepEqual(page.wrong, []);
+    await closePage(page);
   } finally {
     await practice.stop();
   }

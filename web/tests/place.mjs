@@ -146,10 +146,7 @@ export async function lookAt(place, { path = "/", theme = "light", width = 1200,
 /** Looks at a place, with pages that are closed after each test: what is still fetched there breaks off with them. */
 export function looking() {
   const seen = [];
-  afterEach(() => Promise.all(seen.splice(0).map(async (page) => {
-    await page.unrouteAll({ behavior: "ignoreErrors" });
-    await page.context().close();
-  })));
+  afterEach(() => Promise.all(seen.splice(0).map(closePage)));
   return async (place) => {
     const page = await lookAt(place);
     seen.push(page);
@@ -157,7 +154,17 @@ export function looking() {
   };
 }
 
+/** Closes a page, and what routes of it still fetch breaks off: before the place is stopped from which they do. */
+export async function closePage(page) {
+  if (page.isClosed()) return;
+  const context = page.context();
+  await context.unrouteAll({ behavior: "ignoreErrors" });
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await context.close();
+}
+
 export async function closeBrowser() {
+  for (const page of (browser?.contexts() ?? []).flatMap((context) => context.pages())) await closePage(page);
   await browser?.close();
   browser = null;
 }

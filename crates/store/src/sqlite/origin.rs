@@ -150,11 +150,13 @@ pub(super) fn has_log(file: &Path) -> bool {
 /// Refuses to begin anew where only the log of a database is left. SQLite would throw it away, and may have put nothing of it back: a
 /// file has its first page before there is a log.
 pub(super) fn must_not_be_lost(file: &Path) -> Result<(), StoreError> {
+    // The log first: between the two looks another process may make the database, and begin its log.
+    let has_log = has_log(file);
     let is_empty = match std::fs::metadata(file) {
         Ok(found) => found.is_file() && found.len() == 0,
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     };
-    if !is_empty || !has_log(file) {
+    if !is_empty || !has_log {
         return Ok(());
     }
     let (log, index) = log_and_index(file);
@@ -198,4 +200,36 @@ pub(super) fn check(places: &Places) -> Result<Origin, StoreError> {
     }
     must_not_be_lost(&places.database)?;
     Ok(origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn a_database_that_another_process_makes_meanwhile_is_not_taken_for_a_lost_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..2_000 {
+            let file = folder.path().join(format!("{round}.db"));
+            let (log, _) = log_and_index(&file);
+            let start = Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    std::fs::write(&file, "its first page").unwrap();
+                    std::fs::write(&log, "its log").unwrap();
+                });
+                start.wait();
+                while !has_log(&file) {
+                    must_not_be_lost(&file).unwrap();
+                }
+            });
+        }
+
+        let file = folder.path().join("lost.db");
+        std::fs::write(log_and_index(&file).0, "its log").unwrap();
+        must_not_be_lost(&file).unwrap_err();
+    }
 }
