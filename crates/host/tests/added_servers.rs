@@ -64,6 +64,20 @@ async fn a_sign_in_and_what_was_offered_end_with_their_server_and_with_its_addre
     host.shutdown().await;
 }
 
+/// What comes of it within so many polls; it is dropped where that is nothing.
+async fn cut_off_after<T>(mut polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if polls == 0 => Poll::Ready(None),
+        Poll::Pending => {
+            polls -= 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_removal_that_is_cut_off_anywhere_leaves_no_sign_in_behind() {
     let folder = tempfile::tempdir().unwrap();
@@ -71,19 +85,7 @@ async fn a_removal_that_is_cut_off_anywhere_leaves_no_sign_in_behind() {
     for polls in 0.. {
         host.mcp().add(new("far", Owner::Everyone, &json!({"url": FIRST}))).await.unwrap();
         keep(&data, FIRST).await;
-        let is_removed = {
-            let mut removal = std::pin::pin!(host.mcp().remove("far", |_| true));
-            let mut left = polls;
-            std::future::poll_fn(|context| match removal.as_mut().poll(context) {
-                Poll::Ready(done) => Poll::Ready(Some(done)),
-                Poll::Pending if left == 0 => Poll::Ready(None),
-                Poll::Pending => {
-                    left -= 1;
-                    Poll::Pending
-                }
-            })
-            .await
-        };
+        let is_removed = cut_off_after(polls, host.mcp().remove("far", |_| true)).await;
         // What was begun is written in its turn.
         let after = Document { key: "after".to_owned(), body: String::new() };
         host.documents().put_document("test", after).await.unwrap();
@@ -111,19 +113,7 @@ async fn a_move_away_from_an_address_with_a_secret_that_is_cut_off_anywhere_leav
     for (round, polls) in (0..3).flat_map(|round| (0..12).map(move |polls| (round, polls))) {
         host.mcp().add(new("far", Owner::Everyone, &json!({"url": first}))).await.unwrap();
         keep(&data, first).await;
-        let moved = {
-            let mut moves = std::pin::pin!(host.mcp().change("far", keys.as_object().unwrap(), None, |_| true));
-            let mut left = polls;
-            std::future::poll_fn(|context| match moves.as_mut().poll(context) {
-                Poll::Ready(done) => Poll::Ready(Some(done)),
-                Poll::Pending if left == 0 => Poll::Ready(None),
-                Poll::Pending => {
-                    left -= 1;
-                    Poll::Pending
-                }
-            })
-            .await
-        };
+        let moved = cut_off_after(polls, host.mcp().change("far", keys.as_object().unwrap(), None, |_| true)).await;
         // What was begun is written in its turn.
         let after = Document { key: "after".to_owned(), body: String::new() };
         host.documents().put_document("test", after).await.unwrap();

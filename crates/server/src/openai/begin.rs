@@ -59,11 +59,14 @@ pub(crate) struct Ask {
     pub(crate) on_waiting: OnWaiting,
     /// How the request is known where it comes again without a key, where its clients send such.
     pub(crate) again: Option<Again>,
-    /// What it adds to what is said before the rest of its chain of responses.
-    pub(crate) stays: Option<String>,
 }
 
 impl Ask {
+    /// What it adds to what is said before the rest of the chain of responses that it goes on with.
+    pub(super) fn adds_to_chain(&self) -> Option<&str> {
+        self.previous.as_ref().and(self.conversation.as_ref()).and(self.history.system.as_deref())
+    }
+
     /// What it chooses for the rest of the turn that is open in a conversation.
     pub(super) async fn for_the_rest(
         &self,
@@ -201,8 +204,7 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         let said = with_more(before, ask.history.system.as_deref());
         ask.overlay.system_prompt = joined([ask.history.instructions.clone(), said]);
     }
-    let system = ask.history.system.clone();
-    ask.stays.clone_from(&system);
+    let system = ask.adds_to_chain().map(str::to_owned);
     let begun = go_on(state, ask, users, history, before).await?;
     if let Some(system) = system {
         stays_in_chain(state, (&begun.conversation, begun.part.after), &system).await?;

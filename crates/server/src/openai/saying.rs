@@ -74,7 +74,7 @@ pub(super) async fn say(
         beneath: Beneath::Conversation,
         idempotency: ask.idempotency.clone(),
         known_as: None,
-        beside: ask.stays.clone().map(|system| (ADDED, system)),
+        beside: ask.adds_to_chain().map(|system| (ADDED, system.to_owned())),
         denies_questions: false,
     };
     let sent = loop {

@@ -438,18 +438,7 @@ async fn say(
     };
     let conversation = Some(conversation.clone());
     let our_tools = OurTools::StayAsTheyWere;
-    let ask = Ask {
-        conversation,
-        previous: None,
-        history,
-        overlay,
-        our_tools,
-        idempotency,
-        known_as,
-        on_waiting,
-        again: None,
-        stays: None,
-    };
+    let ask = Ask { conversation, previous: None, history, overlay, our_tools, idempotency, known_as, on_waiting, again: None };
     Ok(begin(state, ask).await?.part)
 }
 

@@ -63,18 +63,7 @@ pub(super) async fn complete(
     let on_waiting = OnWaiting::Deny;
     // Nothing but `tool_choice` narrows ours.
     let our_tools = OurTools::AreAsSaid;
-    let ask = Ask {
-        conversation,
-        previous: None,
-        history,
-        overlay,
-        our_tools,
-        idempotency,
-        known_as: None,
-        on_waiting,
-        again,
-        stays: None,
-    };
+    let ask = Ask { conversation, previous: None, history, overlay, our_tools, idempotency, known_as: None, on_waiting, again };
     let begun = begin(&state, ask).await;
     let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {

@@ -71,18 +71,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let on_waiting = OnWaiting::Deny;
     // Which of ours are meant, `tools` says.
     let our_tools = if request.tools.is_some() { OurTools::AreAsSaid } else { OurTools::StayAsTheyWere };
-    let ask = Ask {
-        conversation,
-        previous,
-        history,
-        overlay,
-        our_tools,
-        idempotency,
-        known_as: None,
-        on_waiting,
-        again,
-        stays: None,
-    };
+    let ask = Ask { conversation, previous, history, overlay, our_tools, idempotency, known_as: None, on_waiting, again };
     let begun = begin(&state, ask).await;
     let begun = begun.map_err(about_input);
     let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
