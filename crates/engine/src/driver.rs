@@ -482,7 +482,7 @@ impl Driver {
         Keyed::InTurn { attempt: before.saturating_add(decisions), form }
     }
 
-    fn job(&self, id: CallId, keyed: Keyed, ready: Ready, cancel: CancellationToken) -> Job {
+    fn job(&mut self, id: CallId, keyed: Keyed, ready: Ready, cancel: CancellationToken) -> Job {
         let (resume, task, model, tools) = {
             let state = self.live.lock();
             let turn = state.journal.turn();

@@ -138,6 +138,9 @@ impl Answer {
                     if !batch.is_empty() {
                         price(&mut batch, self.call.prices);
                         self.has_content |= batch.iter().any(is_content);
+                        if self.has_content {
+                            self.call.request.let_go();
+                        }
                         return Some(Ok(batch));
                     }
                 }

@@ -187,6 +187,11 @@ impl Prepared {
     pub(crate) fn take_notices(&mut self) -> Vec<StreamDelta> {
         std::mem::take(&mut self.notices).into_iter().map(StreamDelta::Notice).collect()
     }
+
+    /// It is not sent again: what an answer that streams for minutes does without.
+    pub(crate) fn let_go(&mut self) {
+        drop(std::mem::take(&mut self.request.body));
+    }
 }
 
 /// What every request needs.

@@ -51,14 +51,19 @@ pub enum Auth {
 }
 
 /// Lets a request through as its caller's, or refuses it.
-pub(crate) async fn identify(state: &ServerState, request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
-    let (mut head, body) = request.into_parts();
+pub(crate) async fn identify(
+    state: &ServerState,
+    request: &mut Request,
+    next: impl AsyncFnOnce(&mut Request) -> Response,
+) -> Response {
+    let (mut head, body) = std::mem::take(request).into_parts();
     let moment = Moment::now(state);
     match admit(state, &head).await {
         Ok(caller) => {
             head.extensions.insert(moment.of(caller.clone()));
             head.extensions.insert(caller);
-            next(Request::from_parts(head, body)).await
+            *request = Request::from_parts(head, body);
+            next(request).await
         }
         Err(refused) => told(refused, &head),
     }

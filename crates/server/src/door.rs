@@ -129,7 +129,11 @@ impl Door for ByProxy {
 
 /// Refuses what tools start where a request decides, or changes what decides. What is said and what turns are begun with is
 /// looked at by the engine, which is given the same door.
-pub(crate) async fn people_only(auth: Auth, request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
+pub(crate) async fn people_only(
+    auth: Auth,
+    request: &mut Request,
+    next: impl AsyncFnOnce(&mut Request) -> Response,
+) -> Response {
     if decides(request.method(), request.uri().path())
         && let Some(door) = Connection::door_of(request.uri().path(), auth, request.extensions())
         && let Err(why) = door.open().await

@@ -32,7 +32,8 @@ impl FromRequestParts<ServerState> for State {
         // Without the layer that makes callers nobody gets in.
         let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::nobody);
         let door = Connection::door(state.options().auth, &parts.extensions);
-        Ok(Self(state.acting_for(caller, Client::of(&parts.extensions), door)))
+        let place = parts.extensions.get().cloned();
+        Ok(Self(state.acting_for(caller, Client::of(&parts.extensions), door).in_place(place)))
     }
 }
 

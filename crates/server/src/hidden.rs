@@ -12,8 +12,8 @@ use crate::state::ServerState;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Takes secrets out of answers that say that something went wrong.
-pub(crate) async fn hidden(state: &ServerState, request: Request, next: Next) -> Response {
-    let response = next.run(request).await;
+pub(crate) async fn hidden(state: &ServerState, request: &mut Request, next: Next) -> Response {
+    let response = next.run(std::mem::take(request)).await;
     let is_refusal = response.status().is_client_error() || response.status().is_server_error();
     let secrets = state.engine().secrets().now();
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {

@@ -16,6 +16,7 @@ mod budgets;
 mod byte_range;
 mod cors;
 mod door;
+mod entrance;
 mod error;
 mod extract;
 mod feed;

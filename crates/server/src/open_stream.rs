@@ -13,6 +13,7 @@ use turnwright_engine::accounts::{Accounts, Credential};
 use turnwright_engine::{Engine, Full, Slot};
 
 use crate::auth::How;
+use crate::entrance::Place;
 use crate::error::ApiError;
 use crate::state::ServerState;
 
@@ -23,6 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 pub(crate) struct OpenStream {
     /// `None` for an answer that comes as events.
     _slot: Option<Slot>,
+    /// Where its request came in.
+    place: Option<Place>,
     /// Ready once the caller may not come in any more; `None` where nobody has to sign in.
     until_revoked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -67,13 +70,20 @@ impl OpenStream {
                 Some(Box::pin(looking) as Pin<Box<dyn Future<Output = ()> + Send>>)
             }
         };
-        Ok(Self { _slot: None, until_revoked })
+        Ok(Self { _slot: None, place: state.place().cloned(), until_revoked })
     }
 
     /// `events` as long as the caller may come in.
     pub(crate) fn around(mut self, events: Body) -> Body {
         let until = std::future::poll_fn(move |context| self.poll_revoked(context));
         Body::from_stream(events.into_data_stream().take_until(until))
+    }
+
+    /// What it tells is waited for: the next requests may come in.
+    pub(crate) fn begin(&mut self) {
+        if let Some(place) = self.place.take() {
+            place.leave();
+        }
     }
 
     /// Ready once nothing more may be told.

@@ -224,14 +224,15 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     described_by(routes.split_for_parts().1)
 }
 
-/// What every request goes through, and its answer on the way back. One layer: each costs a box and a copy of the route.
+/// What every request goes through, and its answer on the way back. One layer: each costs a box and a copy of the route. What is done
+/// with the request borrows it: each that took it would keep room for it twice until its answer.
 async fn enter(State(state): State<ServerState>, mut request: Request, next: Next) -> Response {
     let auth = state.options().auth;
     let believed = believe(&state, &mut request);
-    named(&state, request, async |request| {
-        let reader = Reader::of(&request);
+    named(&state, &mut request, async |request| {
+        let reader = Reader::of(request);
         let response = match believed {
-            Err(error) => told(error, &request.into_parts().0),
+            Err(error) => told(error, &std::mem::take(request).into_parts().0),
             Ok(()) => {
                 identify(&state, request, async |request| {
                     people_only(auth, request, async |request| hidden(&state, request, next).await).await

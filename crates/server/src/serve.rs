@@ -1,12 +1,15 @@
 //! Listening.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::response::Response;
+use futures_util::future::Either;
 use futures_util::{FutureExt, TryFutureExt};
 use http::{Request, header};
 use hyper::body::Incoming;
@@ -22,6 +25,7 @@ use tower::ServiceExt;
 
 use crate::auth::Auth;
 use crate::door::Connection;
+use crate::entrance::{Entrance, Place};
 use crate::routes;
 use crate::socket::{EndsWithSending, Socket};
 use crate::tls::Tls;
@@ -125,6 +129,7 @@ async fn until_told(listener: TcpListener, tls: Option<&Tls>, router: Router, sh
 
 /// The connections that were taken.
 struct Taken {
+    entrance: Arc<Entrance>,
     graceful: GracefulShutdown,
     /// Those that agree on keys.
     ending: CancellationToken,
@@ -134,7 +139,12 @@ struct Taken {
 impl Taken {
     /// Takes all that come until `told` is ready, which is told too.
     async fn until<T>(listener: &TcpListener, tls: Option<&Tls>, router: &Router, told: impl Future<Output = T>) -> (Self, T) {
-        let mut taken = Self { graceful: GracefulShutdown::new(), ending: CancellationToken::new(), tasks: JoinSet::new() };
+        let mut taken = Self {
+            entrance: Arc::default(),
+            graceful: GracefulShutdown::new(),
+            ending: CancellationToken::new(),
+            tasks: JoinSet::new(),
+        };
         let mut told = std::pin::pin!(told);
         // Whoever ends meanwhile does not end its pause where no connection can be taken.
         let mut accepting = std::pin::pin!(accept(listener));
@@ -147,18 +157,19 @@ impl Taken {
                 accepted = &mut accepting => accepted,
             };
             accepting.set(accept(listener));
-            let (router, watcher) = (router.clone(), taken.graceful.watcher());
+            let (watcher, entrance) = (taken.graceful.watcher(), Arc::clone(&taken.entrance));
             let (door, ends) = (Connection::new(from, stream.local_addr().ok()), EndsWithSending::default());
             let socket = Socket::new(stream, ends.clone());
+            let answers = Answers { from, door, ends, router: router.clone(), entrance };
             match tls {
-                None => taken.tasks.spawn(connection(socket, (from, door, ends), router, watcher)),
+                None => taken.tasks.spawn(connection(socket, answers, watcher)),
                 Some(tls) => {
                     let handshake = tls.handshake(socket, from);
                     let ending = taken.ending.clone();
                     taken.tasks.spawn(async move {
                         // Who is still to agree on keys has asked for nothing.
                         if let Some(Some(stream)) = ending.run_until_cancelled(handshake).await {
-                            connection(stream, (from, door, ends), router, watcher).await;
+                            connection(stream, answers, watcher).await;
                         }
                     })
                 }
@@ -182,27 +193,58 @@ impl Taken {
 /// Answers the requests of one connection. What it is made of is the future alone: idle streams are many.
 fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    (from, door, ends): (SocketAddr, Connection, EndsWithSending),
-    router: Router,
+    answers: Answers,
     watcher: Watcher,
 ) -> impl Future<Output = ()> {
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(from));
-        request.extensions_mut().insert(door.clone());
-        // A call of an MCP client is cancelled by its going, also before it is answered.
-        ends.set(request.uri().path().ends_with("/mcp"));
-        let (answered, ends) = (router.clone().oneshot(request.map(Body::new)), ends.clone());
-        answered.inspect_ok(move |response| {
-            if is_stream(response) {
-                ends.set(true);
-            }
-        })
-    });
     let mut connections = http1::Builder::new();
     connections.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).half_close(true);
+    let service = service_fn(move |request| answers.answer(request));
     watcher.watch(connections.serve_connection(TokioIo::new(stream), service)).map(|ended| {
         if let Err(error) = ended {
             tracing::debug!(%error, "a connection broke off");
+        }
+    })
+}
+
+/// What answers the requests of one connection.
+struct Answers {
+    from: SocketAddr,
+    door: Connection,
+    ends: EndsWithSending,
+    router: Router,
+    entrance: Arc<Entrance>,
+}
+
+impl Answers {
+    fn answer(&self, mut request: Request<Incoming>) -> impl Future<Output = Result<Response, Infallible>> + use<> {
+        request.extensions_mut().insert(ConnectInfo(self.from));
+        request.extensions_mut().insert(self.door.clone());
+        // A call of an MCP client is cancelled by its going, also before it is answered.
+        self.ends.set(request.uri().path().ends_with("/mcp"));
+        let (router, ends) = (self.router.clone(), self.ends.clone());
+        if let Some(place) = self.entrance.try_enter() {
+            return Either::Left(answered(router, request, ends, place));
+        }
+        let entrance = Arc::clone(&self.entrance);
+        // Boxed, so that it takes no room in those that need not wait.
+        Either::Right(Box::pin(async move {
+            let place = entrance.enter().await;
+            answered(router, request, ends, place).await
+        }))
+    }
+}
+
+fn answered(
+    router: Router,
+    mut request: Request<Incoming>,
+    ends: EndsWithSending,
+    place: Place,
+) -> impl Future<Output = Result<Response, Infallible>> {
+    request.extensions_mut().insert(place.clone());
+    router.oneshot(request.map(Body::new)).inspect_ok(move |response| {
+        place.leave();
+        if is_stream(response) {
+            ends.set(true);
         }
     })
 }

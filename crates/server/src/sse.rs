@@ -84,7 +84,8 @@ impl Fold for UiFold {
 
 /// The response that tells a watch, its head with the first that happens. Dropping it drops the watch and nothing else
 /// (law 5).
-pub(crate) async fn response<F: Fold>(watch: Watch, fold: F, stream: OpenStream) -> Response {
+pub(crate) async fn response<F: Fold>(watch: Watch, fold: F, mut stream: OpenStream) -> Response {
+    stream.begin();
     let sent_at = Instant::now();
     let mut body = SseBody { watch: Some(watch), fold, stream, held: Vec::new(), gathering: None, keep_alive: None, sent_at };
     if let Some(limit) = body.fold.head_waits() {

@@ -12,6 +12,7 @@ use turnwright_host::{Knowledge, McpEndpoint, McpServers, Memory, ModelProviders
 
 use crate::apps::Apps;
 use crate::auth::{Auth, Caller, Site};
+use crate::entrance::Place;
 use crate::error::ApiError;
 use crate::forwarded::Client;
 use crate::heard::Heard;
@@ -71,6 +72,7 @@ pub struct ServerState {
     engine: Engine,
     caller: Caller,
     client: Client,
+    place: Option<Place>,
 }
 
 #[derive(Debug)]
@@ -137,7 +139,7 @@ impl ServerState {
             streams,
             revocations: watch::Sender::new(0),
         });
-        Self { shared, engine, caller: Caller::local(), client: Client::default() }
+        Self { shared, engine, caller: Caller::local(), client: Client::default(), place: None }
     }
 
     /// With users, and as the world knows it.
@@ -238,7 +240,17 @@ impl ServerState {
     pub(crate) fn acting_for(&self, caller: Caller, client: Client, door: Option<Arc<dyn Door>>) -> Self {
         let engine = self.engine.acting_for(caller.user().clone()).at_door(door);
         let engine = if caller.may(Scope::Approve) { engine } else { engine.without_decisions() };
-        Self { shared: self.shared.clone(), engine, caller, client }
+        Self { shared: self.shared.clone(), engine, caller, client, place: None }
+    }
+
+    /// The same for a request that came in at this place.
+    pub(crate) fn in_place(self, place: Option<Place>) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Where the request came in; `None` where it came by no connection of this server's own.
+    pub(crate) fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
     }
 
     /// From where the request comes.

@@ -76,6 +76,36 @@ async fn what_the_server_asks_of_itself_decides_nothing() {
 }
 
 #[tokio::test]
+async fn those_who_wait_for_something_else_keep_nobody_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let waiting = axum::routing::get(std::future::pending::<()>);
+    let router = axum::Router::new().route("/waiting", waiting).route("/now", axum::routing::get(async || "answered"));
+    let ask = async |path: &str| {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    };
+    let client = async {
+        // More than come in at once, on a machine of a few processors.
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let mut held = Vec::new();
+        for _ in 0..(processors * 16 + 8).min(400) {
+            held.push(ask("/waiting").await);
+        }
+        let mut answer = String::new();
+        ask("/now").await.read_to_string(&mut answer).await.unwrap();
+        shutdown.cancel();
+        answer
+    };
+    let (served, answer) = tokio::join!(serve(listener, router, shutdown.clone().cancelled_owned()), client);
+    served.unwrap();
+    assert!(answer.ends_with("answered"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_large_prompt_works_and_one_over_the_limit_is_refused_where_its_sender_sees_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -53,6 +53,9 @@ pub(super) enum Word {
     Accepted(Accepted),
 }
 
+/// Both ends of what calls say to their driver.
+type Words = (mpsc::Sender<Box<Word>>, mpsc::Receiver<Box<Word>>);
+
 /// What is new of the questions of a driver's calls.
 #[derive(Debug)]
 pub(super) enum News {
@@ -107,11 +110,11 @@ impl Tasks for Asker {
 }
 
 /// The questions of this driver's calls that are open.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Asked {
-    /// Boxed, since a channel keeps room for its queue from the beginning, and every driver has one.
-    sender: mpsc::Sender<Box<Word>>,
-    receiver: mpsc::Receiver<Box<Word>>,
+    /// Where they ask; `None` before the first of them: most answers stream without one. Boxed, since a channel keeps room for its queue
+    /// from the beginning.
+    door: Option<Words>,
     open: Vec<Open>,
     /// The tasks that are being stored.
     accepted: Vec<(CallId, oneshot::Sender<()>)>,
@@ -124,13 +127,6 @@ struct Open {
     deadline: Instant,
 }
 
-impl Default for Asked {
-    fn default() -> Self {
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        Self { sender, receiver, open: Vec::new(), accepted: Vec::new() }
-    }
-}
-
 /// Whether people can be asked by a turn with these settings.
 pub(super) fn can_ask(settings: &TurnSettings) -> bool {
     match settings.approve {
@@ -141,16 +137,17 @@ pub(super) fn can_ask(settings: &TurnSettings) -> bool {
 
 impl Asked {
     /// Where the calls of this driver ask.
-    pub(super) fn door(&self) -> mpsc::Sender<Box<Word>> {
-        self.sender.clone()
+    pub(super) fn door(&mut self) -> mpsc::Sender<Box<Word>> {
+        let (sender, _) = self.door.get_or_insert_with(|| mpsc::channel(QUEUE));
+        sender.clone()
     }
 
     /// The next question that a call asks, or that is over.
     pub(super) async fn next(&mut self) -> News {
-        let Self { receiver, open, .. } = self;
+        let Self { door, open, .. } = self;
         tokio::select! {
             biased;
-            Some(word) = receiver.recv() => match *word {
+            Some(word) = next_word(door) => match *word {
                 Word::Asks(question) => News::Asked(question),
                 Word::Accepted(accepted) => News::Accepted(accepted),
             },
@@ -258,6 +255,14 @@ impl Driver {
         let state = self.live.lock();
         let turn = state.journal.open_turn().filter(|turn| turn.is_held_by(&self.claim))?;
         Some(self.asked.entries(&self.inner, &self.live, turn, question))
+    }
+}
+
+/// What a call says next.
+async fn next_word(door: &mut Option<Words>) -> Option<Box<Word>> {
+    match door {
+        Some((_, receiver)) => receiver.recv().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -81,7 +81,11 @@ fn word(method: &Method) -> &'static str {
 }
 
 /// Gives the request a name, the client's own where it sent one; answers with it, logs with it, and counts.
-pub(crate) async fn named(state: &ServerState, mut request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
+pub(crate) async fn named(
+    state: &ServerState,
+    request: &mut Request,
+    next: impl AsyncFnOnce(&mut Request) -> Response,
+) -> Response {
     let begun = Instant::now();
     let id = request.headers().get(&REQUEST_ID).filter(|id| is_name(id)).cloned().unwrap_or_else(new_name);
     request.headers_mut().insert(REQUEST_ID, id.clone());
