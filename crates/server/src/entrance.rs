@@ -24,7 +24,7 @@ pub(crate) struct Entrance {
     places: Arc<Semaphore>,
     /// Who came in, and until when each keeps its place; the first came first.
     inside: Mutex<VecDeque<(Instant, Weak<Held>)>>,
-    /// Held by the first of those that wait: it alone looks who is to leave.
+    /// Held by who comes in, or is the first of those that wait: it alone looks who is to leave.
     first: tokio::sync::Mutex<()>,
 }
 
